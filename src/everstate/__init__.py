@@ -1,0 +1,1 @@
+"""Stateful streaming services in Python, on Spark, that never need a reset."""

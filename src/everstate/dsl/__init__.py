@@ -1,0 +1,1 @@
+"""What users type: builds a description and runs nothing."""

@@ -1,0 +1,185 @@
+"""Everything Everstate raises, as one tree.
+
+    EverstateError
+    ├── DefinitionError              the description of a service is wrong: correct the code
+    │   ├── UnknownColumnError       a column that is not there
+    │   ├── SchemaError              a type or schema that does not fit
+    │   ├── NameClashError           two things of one name
+    │   └── UnsupportedError         an operation that is refused here, with what to use instead
+    ├── ConfigurationError           a setting, an option or the environment is wrong: correct it
+    ├── LogError                     a topic cannot be used as asked
+    │   ├── TopicNameError           not a valid topic name
+    │   ├── TopicNotFoundError       no such topic
+    │   ├── TopicExistsError         it is there already
+    │   ├── OffsetOutOfRangeError    those records are gone, or not there yet
+    │   └── SegmentDamagedError      stored bytes do not match their checksum: restore them
+    ├── LeaseError                   another process owns this
+    │   ├── LeaseHeldError           it is alive: stop it first
+    │   └── FencedError              it has taken over: this process must stop
+    ├── StateError                   state and log do not belong together
+    │   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
+    │   ├── CheckpointDamagedError   a part of it cannot be read
+    │   ├── CommitConflictError      a batch was committed before with another content
+    │   └── ServiceChangedError      the service is not the one that built the state
+    ├── RecordError                  one record cannot be processed
+    │   ├── DecodeError              its bytes do not fit the schema
+    │   ├── UserFunctionError        a function of the service raised
+    │   └── NumberOverflowError      an integer result does not fit into 64 bits
+    └── EngineError                  Spark, Java or a worker failed: the message says what to do
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everstate.topology.location import Location
+
+
+class EverstateError(Exception):
+    """Root of all errors.
+
+    Attributes:
+        message: What failed.
+        location: The user's file and line, where there is one.
+        hint: What to do next, with the command.
+    """
+
+    def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
+        self.message = message
+        self.location = location
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = f" ({self.location})" if self.location else ""
+        hint = f"\n  {self.hint}" if self.hint else ""
+        return f"{self.message}{where}{hint}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark carries errors between processes; the keyword-only arguments would be lost by the default protocol.
+        return (_rebuild, (type(self), self.__dict__, self.args))
+
+
+def _rebuild(kind: type[EverstateError], attributes: dict[str, object], args: tuple[object, ...]) -> EverstateError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, *args)
+    error.__dict__.update(attributes)
+    return error
+
+
+class DefinitionError(EverstateError, ValueError):
+    """The description of a service is wrong; found when the service is built."""
+
+
+class UnknownColumnError(DefinitionError):
+    """A column that is not there; the message lists those that are."""
+
+    def __init__(self, column: str, available: list[str], *, location: Location | None = None) -> None:
+        self.column = column
+        self.available = available
+        super().__init__(
+            f"unknown column {column!r}", location=location, hint=f"The columns here are: {', '.join(available) or 'none'}."
+        )
+
+
+class SchemaError(DefinitionError, TypeError):
+    """A type or a schema that does not fit."""
+
+
+class NameClashError(DefinitionError):
+    """Two things of one name."""
+
+
+class UnsupportedError(DefinitionError):
+    """An operation that is refused here; the hint says what to use instead."""
+
+
+class ConfigurationError(EverstateError, ValueError):
+    """A setting, an option or the environment is wrong."""
+
+
+class LogError(EverstateError):
+    """A topic cannot be used as asked."""
+
+
+class TopicNameError(LogError, ValueError):
+    """Not a valid topic name."""
+
+
+class TopicNotFoundError(LogError, LookupError):
+    """No such topic."""
+
+    def __init__(self, topic: str, *, location: Location | None = None) -> None:
+        self.topic = topic
+        super().__init__(
+            f"topic {topic!r} does not exist", location=location, hint=f"Create it: everstate topic create {topic}"
+        )
+
+
+class TopicExistsError(LogError):
+    """The topic is there already."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        super().__init__(f"topic {topic!r} exists already", hint=f"See it: everstate topic describe {topic}")
+
+
+class OffsetOutOfRangeError(LogError, LookupError):
+    """Those records are gone, or not there yet."""
+
+
+class SegmentDamagedError(LogError):
+    """Stored bytes do not match their checksum."""
+
+
+class LeaseError(EverstateError):
+    """Another process owns this."""
+
+
+class LeaseHeldError(LeaseError):
+    """The holder is alive."""
+
+
+class FencedError(LeaseError):
+    """Another process has taken over; this one must stop."""
+
+
+class StateError(EverstateError):
+    """State and log do not belong together."""
+
+
+class CheckpointMissingError(StateError):
+    """The checkpoint is gone, or a part of it."""
+
+
+class CheckpointDamagedError(StateError):
+    """A part of the checkpoint cannot be read."""
+
+
+class CommitConflictError(StateError):
+    """A batch was committed before with another content."""
+
+
+class ServiceChangedError(StateError):
+    """The service is not the one that built the state."""
+
+
+class RecordError(EverstateError):
+    """One record cannot be processed."""
+
+
+class DecodeError(RecordError, ValueError):
+    """The record's bytes do not fit the schema."""
+
+
+class UserFunctionError(RecordError):
+    """A function of the service raised."""
+
+
+class NumberOverflowError(RecordError, ArithmeticError):
+    """An integer result does not fit into 64 bits."""
+
+
+class EngineError(EverstateError, RuntimeError):
+    """Spark, Java or a worker failed."""
