@@ -1,0 +1,191 @@
+"""Aggregate calls: what `agg()` understands of a Polars expression.
+
+`agg(total=col("amount").sum() / es.count())` is taken apart: each aggregate call becomes a *leaf* with its input
+expression, and what remains is an expression over the leaves' results.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from everstate.topology.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from everstate.topology.location import Location
+
+#: Aggregates whose accumulator can take a contribution back; the others keep contributions on tables.
+REVERSIBLE = frozenset({"len", "count", "sum", "mean", "var", "std"})
+#: Aggregates of a stream that need no more than one value a group.
+INCREMENTAL = REVERSIBLE | {"min", "max", "first", "last"}
+#: All that `agg()` understands.
+KINDS = INCREMENTAL | {"n_unique", "collect", "top_k", "median", "quantile"}
+
+_HINT = (
+    "agg() understands es.count(), es.collect(e), es.top_k(e, k, by=None), es.median(e), es.quantile(e, q) and Polars' "
+    "sum, mean, min, max, first, last, n_unique, count, var, std; for anything else use aggregate(init, add, remove)."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """One aggregate call.
+
+    Attributes:
+        kind: One of `KINDS`.
+        column: The column that holds its result (`$a0`, ...); inputs are `$i0` and, for `top_k(by=)`, `$b0`.
+        input: The row expression it is fed with; None for `es.count()`.
+        by: The ordering expression of `top_k(by=)`.
+        k: How many, for `top_k`.
+        q: Which quantile.
+        ddof: Delta degrees of freedom, for `var` and `std`.
+    """
+
+    kind: str
+    column: str
+    input: pl.Expr | None
+    by: pl.Expr | None = None
+    k: int = 0
+    q: float = 0.0
+    ddof: int = 1
+
+    @property
+    def input_column(self) -> str:
+        """The column that carries the input's value."""
+        return self.column.replace("$a", "$i")
+
+    @property
+    def by_column(self) -> str:
+        """The column that carries the ordering value of `top_k(by=)`."""
+        return self.column.replace("$a", "$b")
+
+
+class Leaves:
+    """Collects the leaves of several expressions; equal calls share one leaf."""
+
+    def __init__(self, location: Location | None) -> None:
+        self.location = location
+        self.leaves: list[Leaf] = []
+        self._seen: dict[str, Leaf] = {}
+
+    def take_apart(self, expression: pl.Expr) -> pl.Expr:
+        """The expression with each aggregate call replaced by the column of its leaf."""
+        tree = json.loads(_serialise(expression, self.location))
+        rest = _expression(self._walk(tree))
+        stray = [name for name in rest.meta.root_names() if not name.startswith("$a")]
+        if stray or not rest.meta.is_row_separable():
+            raise UnsupportedError(f"agg() cannot keep this up to date: {expression}", location=self.location, hint=_HINT)
+        return rest
+
+    def _walk(self, tree: Any) -> Any:
+        call = _call(tree, self.location)
+        if call is not None:
+            return {"Column": self._leaf(tree, *call).column}
+        if isinstance(tree, dict):
+            return {name: self._walk(part) for name, part in tree.items()}
+        if isinstance(tree, list):
+            return [self._walk(part) for part in tree]
+        return tree
+
+    def _leaf(self, tree: Any, kind: str, source: Any, options: dict[str, Any]) -> Leaf:
+        signature = json.dumps(tree, sort_keys=True)
+        if signature not in self._seen:
+            by = options.pop("by", None)
+            leaf = Leaf(
+                kind,
+                f"$a{len(self.leaves)}",
+                None if source is None else self._row_expression(source),
+                None if by is None else self._row_expression(by),
+                **options,
+            )
+            self._seen[signature] = leaf
+            self.leaves.append(leaf)
+        return self._seen[signature]
+
+    def _row_expression(self, tree: Any) -> pl.Expr:
+        expression = _expression(tree)
+        if not (expression.meta.is_row_separable() and expression.meta.is_length_preserving()):
+            raise UnsupportedError(
+                f"the input of an aggregate must be computed row by row: {expression}", location=self.location, hint=_HINT
+            )
+        return expression
+
+
+def _call(tree: Any, location: Location | None) -> tuple[str, Any, dict[str, Any]] | None:
+    """(kind, input, options) if the tree is an aggregate call; None if it is another expression."""
+    if tree == "Len":
+        return "len", None, {}
+    if not isinstance(tree, dict) or len(tree) != 1:
+        return None
+    if "Agg" in tree:
+        (name, body), *_ = tree["Agg"].items()
+        return _agg(name, body, location)
+    if "Function" in tree:
+        return _function(tree["Function"], location)
+    if "Window" in tree or "Over" in tree:
+        raise UnsupportedError("over() cannot be used inside agg()", location=location, hint=_HINT)
+    return None
+
+
+def _agg(name: str, body: Any, location: Location | None) -> tuple[str, Any, dict[str, Any]]:
+    plain = {"Sum": "sum", "Mean": "mean", "First": "first", "Last": "last", "NUnique": "n_unique", "Median": "median"}
+    if name in plain:
+        return plain[name], body, {}
+    if name in {"Min", "Max"} and not body["propagate_nans"]:
+        return name.lower(), body["input"], {}
+    if name in {"Var", "Std"}:
+        return name.lower(), body[0], {"ddof": body[1]}
+    if name == "Count":
+        return ("len", None, {}) if body["include_nulls"] else ("count", body["input"], {})
+    if name == "Implode":
+        return "collect", body["input"], {}
+    raise UnsupportedError(f"the aggregate {name.lower()!r} is not supported", location=location, hint=_HINT)
+
+
+def _function(body: dict[str, Any], location: Location | None) -> tuple[str, Any, dict[str, Any]] | None:
+    function, inputs = body["function"], body["input"]
+    name = function if isinstance(function, str) else next(iter(function))
+    if name == "Quantile":
+        if function["Quantile"]["method"] != "Linear":
+            raise UnsupportedError("use es.quantile(e, q): it interpolates linearly", location=location, hint=_HINT)
+        return "quantile", inputs[0], {"q": float(_literal(inputs[1], location))}
+    if name == "TopK":
+        _refuse_descending([function["TopK"]["descending"]], location)
+        return "top_k", inputs[0], {"k": int(_literal(inputs[1], location))}
+    if name == "TopKBy":
+        _refuse_descending(function["TopKBy"]["descending"], location)
+        if len(inputs) != 3:
+            raise UnsupportedError("top_k takes one by= expression", location=location, hint=_HINT)
+        return "top_k", inputs[0], {"k": int(_literal(inputs[1], location)), "by": inputs[2]}
+    return None
+
+
+def _refuse_descending(flags: list[bool], location: Location | None) -> None:
+    if any(flags):
+        raise UnsupportedError("top_k takes the largest; negate the value for the smallest", location=location, hint=_HINT)
+
+
+def _literal(tree: Any, location: Location | None) -> Any:
+    try:
+        return pl.select(_expression(tree)).item()
+    except pl.exceptions.PolarsError:
+        raise UnsupportedError("k and q must be plain numbers", location=location, hint=_HINT) from None
+
+
+def _serialise(expression: pl.Expr, location: Location | None) -> str:
+    try:
+        return expression.meta.serialize(format="json")
+    except pl.exceptions.PolarsError:
+        raise UnsupportedError(
+            f"this expression holds a Python function: {expression}",
+            location=location,
+            hint="Use map(fn) before group_by(), or aggregate(init, add, remove).",
+        ) from None
+
+
+def _expression(tree: Any) -> pl.Expr:
+    return pl.Expr.deserialize(io.StringIO(json.dumps(tree)), format="json")

@@ -1,0 +1,161 @@
+"""One output as it is run: its nodes, cut into stages at each re-keying.
+
+Stage 0 runs where records are read. Every later stage runs on the shard of the rows' keys, so its nodes can keep state.
+A node joins the stage of its inputs unless its rows must move: because it re-keys them, or because they are not yet on
+the shard of their key. An edge between two stages is an *exchange*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from everstate.topology.nodes import ForeignJoin, Kind, Merge, Node, Output, RekeyStream, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Rows go from one node to a port of another.
+
+    Attributes:
+        source: Number of the node that gives the rows.
+        target: Number of the node that takes them.
+        port: Which input of the target.
+        exchange: The rows move to the shard of their key on the way.
+    """
+
+    source: int
+    target: int
+    port: int
+    exchange: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """One output with everything that feeds it, up to its source topics.
+
+    Attributes:
+        service: Name of the service.
+        nodes: In topological order; a node's number is its place here.
+        stages: The stage of each node, by number.
+        edges: All edges.
+    """
+
+    service: str
+    nodes: tuple[Node, ...]
+    stages: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+    @classmethod
+    def of(cls, service: str, output: Output) -> Unit:
+        """Number the nodes that feed an output and give each its stage."""
+        nodes = _topological(output)
+        number = {id(node): place for place, node in enumerate(nodes)}
+        stages: list[int] = []
+        settled: list[bool] = []  # whether the rows a node gives lie on the shard of their key
+        edges: list[Edge] = []
+        for node in nodes:
+            feeders = [number[id(feeder)] for feeder in node.inputs]
+            stage = _stage(node, [(stages[f], settled[f]) for f in feeders])
+            for port, feeder in enumerate(feeders):
+                moves = node.placed and (node.rekeys(port) or not settled[feeder])
+                edges.append(Edge(feeder, len(stages), port, moves or stages[feeder] < stage))
+            stages.append(stage)
+            settled.append(_settled(node, [settled[f] for f in feeders]))
+        return cls(service, tuple(nodes), tuple(stages), tuple(edges))
+
+    @property
+    def output(self) -> Output:
+        """The last node."""
+        node = self.nodes[-1]
+        if not isinstance(node, Output):
+            message = "a unit ends in its output"
+            raise TypeError(message)
+        return node
+
+    @cached_property
+    def depth(self) -> int:
+        """The last stage."""
+        return max(self.stages)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The source nodes."""
+        return tuple(node for node in self.nodes if isinstance(node, Source))
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """The source topics, sorted; rows name their topic by its place here."""
+        return tuple(sorted({source.topic for source in self.sources}))
+
+    @cached_property
+    def order_sensitive(self) -> tuple[Node, ...]:
+        """The nodes whose result depends on the order of arrival."""
+        return tuple(node for node in self.nodes if node.order_sensitive)
+
+    def into(self, number: int) -> tuple[Edge, ...]:
+        """The edges into a node, by port."""
+        return self._into[number]
+
+    def out_of(self, number: int) -> tuple[Edge, ...]:
+        """The edges out of a node."""
+        return self._out_of[number]
+
+    def members(self, stage: int) -> Iterator[tuple[int, Node]]:
+        """The nodes of a stage with their numbers, in order."""
+        return ((n, node) for n, node in enumerate(self.nodes) if self.stages[n] == stage)
+
+    @cached_property
+    def _into(self) -> tuple[tuple[Edge, ...], ...]:
+        return tuple(
+            tuple(sorted((e for e in self.edges if e.target == n), key=lambda e: e.port)) for n in range(len(self.nodes))
+        )
+
+    @cached_property
+    def _out_of(self) -> tuple[tuple[Edge, ...], ...]:
+        return tuple(tuple(e for e in self.edges if e.source == n) for n in range(len(self.nodes)))
+
+
+def _topological(output: Node) -> list[Node]:
+    """The nodes that lead to an output, feeders first, each once.
+
+    Iterative, since a chain may be longer than Python's recursion limit.
+    """
+    found: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(output, False)]
+    while stack:
+        node, entered = stack.pop()
+        if id(node) in found:
+            continue
+        if entered:
+            found[id(node)] = node
+        else:
+            stack.append((node, True))
+            stack.extend((feeder, False) for feeder in reversed(node.inputs))
+    return list(found.values())
+
+
+def _stage(node: Node, feeders: list[tuple[int, bool]]) -> int:
+    if not feeders:
+        return 0
+    if not node.placed:
+        return max(stage for stage, _ in feeders)
+    return max(stage + (node.rekeys(port) or not on_shard) for port, (stage, on_shard) in enumerate(feeders))
+
+
+def _settled(node: Node, feeders: list[bool]) -> bool:
+    """Whether the rows that a node gives lie on the shard of their key."""
+    if isinstance(node, (Source, RekeyStream, ForeignJoin, Merge)):
+        return False
+    if node.placed:
+        return True
+    return all(feeders)
+
+
+def is_stream(node: Node) -> bool:
+    """Whether rows, not changes, come out of a node."""
+    return node.kind is Kind.STREAM
