@@ -1,0 +1,92 @@
+"""What happened to records that did not become rows: dead letters and counts of one batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.kernels.rows import KEY, OFF, OP, PART, TOPIC, TS, user_columns
+from everstate.topology.errors import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.topology.nodes import Node
+
+#: A dead letter: the record's position, what it held, why it could not be processed, and in which step.
+DEAD: Final[dict[str, pl.DataType]] = {
+    TOPIC: pl.UInt16(),
+    PART: pl.Int32(),
+    OFF: pl.Int64(),
+    TS: pl.Int64(),
+    KEY: pl.Binary(),
+    "value": pl.Binary(),
+    "reason": pl.String(),
+    "step": pl.String(),
+}
+
+
+class Ledger:
+    """Collects dead letters and counts while a stage runs.
+
+    Args:
+        topics: The unit's topics, to name a position in an error.
+        policy: "dead-letter" collects, "skip" only counts, "fail" raises on the first.
+    """
+
+    def __init__(self, topics: Sequence[str], policy: str = "dead-letter") -> None:
+        self.topics = topics
+        self.policy = policy
+        self.counts: Counter[str] = Counter()
+        self._dead: list[pl.DataFrame] = []
+
+    def drop(self, reason: str, rows: int) -> None:
+        """Count rows that the semantics leave out, such as those with a null group key."""
+        if rows:
+            self.counts[f"dropped.{reason}"] += rows
+
+    def dead(self, rows: pl.DataFrame, reasons: Sequence[str] | pl.Series, node: Node) -> None:
+        """Record rows that cannot be processed; retractions (`$op` -1) failed when they were added, so they do not count.
+
+        Args:
+            rows: A rows frame; or one that has `value`, the record's raw bytes, and no `$op`.
+            reasons: Why, by row.
+            node: In which step.
+        """
+        frame = rows.with_columns(reason=pl.Series(reasons, dtype=pl.String), step=pl.lit(step_name(node)))
+        if OP in frame.columns:
+            frame = frame.filter(pl.col(OP) > 0)
+            columns = [name for name in user_columns(frame) if name not in {"reason", "step"}]
+            text = pl.struct(columns).map_elements(_text, return_dtype=pl.String) if columns else pl.lit("{}")
+            frame = frame.with_columns(value=text.cast(pl.Binary))
+        if frame.is_empty():
+            return
+        self.counts["dead"] += frame.height
+        if self.policy == "fail":
+            raise self._failure(frame.row(0, named=True), node)
+        if self.policy == "dead-letter":
+            self._dead.append(frame.select([pl.col(name).cast(kind) for name, kind in DEAD.items()]))
+
+    def letters(self) -> pl.DataFrame:
+        """All dead letters so far."""
+        return pl.concat(self._dead) if self._dead else pl.DataFrame(schema=DEAD)
+
+    def _failure(self, row: dict[str, object], node: Node) -> RecordError:
+        topic = self.topics[int(str(row[TOPIC]))]
+        return RecordError(
+            f"record {topic}/{row[PART]} offset {row[OFF]} cannot be processed: {row['reason']}",
+            location=node.location,
+            hint=f"See it: everstate consume {topic} --from-beginning --json. "
+            'Let such records go to the dead-letter topic with Service(..., on_error="dead-letter").',
+        )
+
+
+def step_name(node: Node) -> str:
+    """What dead letters call a step: the operation and the user's line."""
+    return f"{node.operation} at {node.location}" if node.location else node.operation
+
+
+def _text(row: dict[str, object]) -> str:
+    return repr(row)

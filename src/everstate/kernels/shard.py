@@ -1,0 +1,61 @@
+"""One shard's state during one micro-batch: stores by node, stream times, dead letters and counts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from everstate.kernels.directory import Directory
+from everstate.kernels.multistore import MultiStore
+from everstate.kernels.pages import KeyedStore
+
+if TYPE_CHECKING:
+    from everstate.kernels.ledger import Ledger
+    from everstate.kernels.pages import PageStore
+
+#: A node may have this many stores.
+SLOTS = 4
+
+
+class Shard:
+    """Opens the stores of a shard's nodes and remembers what must outlive the micro-batch.
+
+    Args:
+        pages: Where the pages lie: Spark's state, or a dict.
+        bookkeeping: What `close()` gave after the last micro-batch; None on the first.
+        ledger: Takes dead letters and counts.
+    """
+
+    def __init__(self, pages: PageStore, bookkeeping: bytes | None, ledger: Ledger) -> None:
+        known: dict[str, Any] = json.loads(bookkeeping) if bookkeeping else {}
+        self.pages = pages
+        self.ledger = ledger
+        self.stream_times: dict[str, int] = known.get("stream_times", {})
+        self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}
+        self._stores: dict[int, KeyedStore | MultiStore] = {}
+
+    def keyed(self, node: int, slot: int = 0) -> KeyedStore:
+        """A store of one row a key."""
+        store = self._open(node, slot, KeyedStore)
+        assert isinstance(store, KeyedStore)
+        return store
+
+    def multi(self, node: int, slot: int = 0) -> MultiStore:
+        """A store of many rows a key."""
+        store = self._open(node, slot, MultiStore)
+        assert isinstance(store, MultiStore)
+        return store
+
+    def _open(self, node: int, slot: int, kind: type[KeyedStore | MultiStore]) -> KeyedStore | MultiStore:
+        number = node * SLOTS + slot
+        if number not in self._stores:
+            directory = self._directories.setdefault(number, Directory())
+            self._stores[number] = kind(self.pages, number, directory)
+        return self._stores[number]
+
+    def close(self) -> bytes:
+        """Write the pages that changed; returns the bookkeeping for the next micro-batch."""
+        for store in self._stores.values():
+            store.flush()
+        stores = {str(number): directory.to_json() for number, directory in self._directories.items()}
+        return json.dumps({"stream_times": self.stream_times, "stores": stores}, sort_keys=True).encode()
