@@ -1,0 +1,141 @@
+"""A shard's state as pages: what holds them, and the store of one row a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from everstate.kernels.directory import POLICY, Directory, PagePolicy
+from everstate.kernels.hashing import murmur2
+from everstate.kernels.residents import Residents
+from everstate.kernels.rows import KEY
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from everstate.kernels.directory import Hashes
+
+
+class PageStore(Protocol):
+    """The raw state of one shard: blocks of bytes by store and page."""
+
+    def get(self, store: int, page: int) -> bytes | None:
+        """The block of a page; None if there is none."""
+        ...
+
+    def put(self, store: int, page: int, block: bytes) -> None:
+        """Write the block of a page."""
+        ...
+
+    def delete(self, store: int, page: int) -> None:
+        """Take a page away."""
+        ...
+
+
+class MemoryPages:
+    """Pages in a dict, with counts of what was touched."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[tuple[int, int], bytes] = {}
+        self.reset_counts()
+
+    def reset_counts(self) -> None:
+        """Begin counting anew."""
+        self.gets = self.puts = self.deletes = 0
+        self.bytes_read = self.bytes_written = 0
+
+    @property
+    def size(self) -> int:
+        """The bytes of all blocks."""
+        return sum(map(len, self.blocks.values()))
+
+    def get(self, store: int, page: int) -> bytes | None:
+        """The block of a page; None if there is none."""
+        block = self.blocks.get((store, page))
+        self.gets += 1
+        self.bytes_read += len(block or b"")
+        return block
+
+    def put(self, store: int, page: int, block: bytes) -> None:
+        """Write the block of a page."""
+        self.puts += 1
+        self.bytes_written += len(block)
+        self.blocks[store, page] = block
+
+    def delete(self, store: int, page: int) -> None:
+        """Take a page away."""
+        self.deletes += 1
+        self.blocks.pop((store, page), None)
+
+
+class KeyedStore:
+    """One row a `$key`. Lives for one micro-batch of one shard.
+
+    Each page that is touched is read once; what changed is written by `flush()`, once, and only where its bytes differ.
+
+    Args:
+        pages: The shard's raw state.
+        store: The number of this store in it; below `multistore.WIDE`.
+        directory: What is known of the store from the last micro-batch; kept up to date, persisted by the caller after
+            `flush()`.
+        policy: How large pages are.
+
+    Example:
+        >>> import polars as pl
+        >>> pages, directory = MemoryPages(), Directory()
+        >>> store = KeyedStore(pages, 0, directory)
+        >>> store.apply(pl.DataFrame({"$key": [b"a", b"b"], "n": [1, 2]}), pl.Series([b"c"]))
+        >>> store.flush()
+        >>> KeyedStore(pages, 0, directory).lookup(pl.DataFrame({"$key": [b"b", b"x"]})).rows()
+        [(b'b', 2)]
+    """
+
+    def __init__(self, pages: PageStore, store: int, directory: Directory, policy: PagePolicy = POLICY) -> None:
+        self._residents = Residents(pages, store, directory, (KEY,), policy)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are stored."""
+        return self._residents.directory.rows
+
+    @property
+    def pages(self) -> int:
+        """How many pages they lie in, as of the last flush."""
+        return self._residents.directory.pages
+
+    def lookup(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """The stored rows of these keys, in no particular order.
+
+        Args:
+            keys: Has a column `$key` without duplicates.
+
+        Returns:
+            The rows found, with the columns that their pages have; only `$key` if these pages hold nothing.
+        """
+        ids = keys.select(KEY)
+        self._residents.load(self._residents.page_of(murmur2(ids[KEY])))
+        return self._residents.rows(self._residents.find(ids)[1])
+
+    def apply(self, upserts: pl.DataFrame, deletes: pl.Series) -> None:
+        """Delete rows, then add or replace rows.
+
+        Args:
+            upserts: Whole rows, without duplicates by `$key`.
+            deletes: `$key`s; those that are not there are ignored.
+        """
+        if len(deletes):
+            self._residents.delete(deletes.alias(KEY).to_frame(), murmur2(deletes))
+        if upserts.height:
+            self._residents.replace(upserts, murmur2(upserts[KEY]))
+
+    def scan(self) -> pl.DataFrame:
+        """All rows of the store."""
+        return self._residents.all_rows()
+
+    def flush(self) -> None:
+        """Write what changed."""
+        self._residents.flush(_hashes)
+
+
+def _hashes(ids: pl.DataFrame) -> Hashes:
+    hashes: Hashes = murmur2(ids[KEY])
+    return hashes
