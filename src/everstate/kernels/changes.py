@@ -1,0 +1,182 @@
+"""Changes of a table as rows: at most one retraction and one addition a key, none where nothing changed.
+
+Two rows are equal if all columns are: null equals null and NaN equals NaN, also inside lists and structs. The two zeros
+of a float differ, since a function that sees the row can tell them apart.
+
+A retraction carries the time and position of the record that caused it, not those of the row it takes back: where only
+the retraction remains it becomes a tombstone, and that is as new as its cause.
+
+A row whose columns stayed equal while its time or position moved is a *move*. Moves matter only to operations that
+order rows, so they are made on request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+#: When and where a row was caused.
+CAUSE: Final = (*ORDER, STREAM_TIME)
+
+_OTHER = "$other:"
+
+
+def shaped(frame: pl.DataFrame, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """The frame with exactly these columns; those that a store never held are null."""
+    present = frame.collect_schema()
+    return frame.select(
+        pl.col(name).cast(dtype) if name in present else pl.lit(None, dtype).alias(name)
+        for name, dtype in columns.items()
+    )
+
+
+def differences(
+    old: pl.DataFrame,
+    new: pl.DataFrame,
+    columns: Sequence[str],
+    *,
+    causes: pl.DataFrame | None = None,
+    moves: bool = False,
+) -> pl.DataFrame:
+    """What turns the old rows into the new ones.
+
+    Args:
+        old: One row a key: `$key`, time, position and the columns. `$st` is optional in both frames.
+        new: The same, as it shall be.
+        columns: The user's columns that are compared and kept.
+        causes: `$key`, time and position of what caused each key's retraction; else the new row did.
+        moves: Rows of which only time or position changed are changes too.
+
+    Returns:
+        A rows frame: `$op` -1 with the old columns, +1 with the new ones; retractions first.
+    """
+    old, new = _timed(old, columns), _timed(new, columns)
+    both = old.join(
+        new.rename({name: _OTHER + name for name in new.columns if name != KEY}),
+        on=KEY,
+        how="full",
+        coalesce=True,
+        maintain_order="left_right",
+    )
+    same = _all_equal([*columns, *(ORDER if moves else ())], old.collect_schema())
+    was, now = pl.col(TS).is_not_null(), pl.col(_OTHER + TS).is_not_null()
+    changed = both.filter(~(was & now & same))
+    minus = changed.filter(was).with_columns(pl.coalesce(_OTHER + name, name).alias(name) for name in CAUSE)
+    if causes is not None:
+        minus = _caused(minus, causes)
+    plus = changed.filter(now)
+    return pl.concat(
+        [
+            minus.select(*_system(-1, ""), *columns),
+            plus.select(*_system(1, _OTHER), *(pl.col(_OTHER + name).alias(name) for name in columns)),
+        ]
+    )
+
+
+def consolidate(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) -> pl.DataFrame:
+    """The rows as at most one retraction and one addition a key; equal ones cancel out.
+
+    Rows of one key may come from several shards. If several values of one key remain on a side after equal rows have
+    cancelled out, the addition with the highest position stays: an operation that lets keys collide has to choose
+    before.
+
+    Args:
+        rows: A rows frame; its order does not matter.
+        columns: The user's columns that are compared and kept.
+        moves: A retraction and an addition of equal columns stay, since they may differ in time or position.
+    """
+    rows = rows.select(*SYSTEM, *columns)
+    if rows.select(KEY, OP).is_duplicated().any():
+        rows = _net(rows, columns)
+    minus, plus = rows.filter(pl.col(OP) < 0), rows.filter(pl.col(OP) > 0)
+    result = pl.concat([minus, plus])
+    if moves or minus.is_empty() or plus.is_empty():
+        return result
+    both = minus.select(KEY, *columns).join(
+        plus.select(KEY, *(pl.col(name).alias(_OTHER + name) for name in columns)), on=KEY, how="inner"
+    )
+    unchanged = both.filter(_all_equal(columns, rows.collect_schema())).select(KEY)
+    return result if unchanged.is_empty() else result.join(unchanged, on=KEY, how="anti", maintain_order="left")
+
+
+def _net(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Adds up equal rows of a key, then keeps one row a key and side."""
+    ranked = rows.sort(*ORDER)
+    net = ranked.group_by(KEY, *columns, maintain_order=True).agg(
+        pl.col(OP).sum().sign().cast(pl.Int8), *(pl.col(name).last() for name in CAUSE)
+    )
+    return (
+        net.filter(pl.col(OP) != 0)
+        .sort(*ORDER)
+        .unique([KEY, OP], keep="last", maintain_order=True)
+        .select(rows.columns)
+    )
+
+
+def _timed(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """The columns in question; stored rows have no stream time of their own, their timestamp stands in for it."""
+    if STREAM_TIME in frame.columns:
+        return frame.select(KEY, *CAUSE, *columns)
+    return frame.select(KEY, *ORDER, pl.col(TS).alias(STREAM_TIME), *columns)
+
+
+def _caused(minus: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
+    known = _timed(causes, ()).rename({name: "$cause:" + name for name in CAUSE})
+    return minus.join(known, on=KEY, how="left", maintain_order="left").with_columns(
+        pl.coalesce("$cause:" + name, name).alias(name) for name in CAUSE
+    )
+
+
+def _system(op: int, prefix: str) -> list[pl.Expr]:
+    """The system columns of one side of a join, in their order."""
+    return [
+        pl.lit(op, pl.Int8).alias(OP)
+        if name == OP
+        else pl.col(name)
+        if name == KEY
+        else pl.col(prefix + name).alias(name)
+        for name in SYSTEM
+    ]
+
+
+def _all_equal(columns: Iterable[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:
+    pairs = [_equal(pl.col(name), pl.col(_OTHER + name), schema[name]) for name in columns]
+    return pl.all_horizontal(pairs) if pairs else pl.lit(True)
+
+
+def _equal(left: pl.Expr, right: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    alike = left.eq_missing(right)
+    if not _has_floats(dtype):
+        return alike
+    return alike & _signs(left, dtype).eq_missing(_signs(right, dtype))
+
+
+def _has_floats(dtype: pl.DataType) -> bool:
+    if isinstance(dtype, pl.List):
+        return _has_floats(_instance(dtype.inner))
+    if isinstance(dtype, pl.Struct):
+        return any(_has_floats(_instance(field.dtype)) for field in dtype.fields)
+    return dtype.is_float()
+
+
+def _signs(values: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Whether floats are below zero, with the negative zero counted among them; nested as the values are."""
+    if dtype.is_float():
+        return 1.0 / values < 0
+    if isinstance(dtype, pl.List):
+        return values.list.eval(_signs(pl.element(), _instance(dtype.inner)))
+    if isinstance(dtype, pl.Struct):
+        return pl.struct(
+            _signs(values.struct.field(field.name), _instance(field.dtype)).alias(field.name) for field in dtype.fields
+        )
+    return values.is_null()
+
+
+def _instance(dtype: pl.DataType | pl.datatypes.DataTypeClass) -> pl.DataType:
+    return dtype() if isinstance(dtype, type) else dtype
