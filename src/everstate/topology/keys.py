@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from everstate.topology import scalars
+from everstate.topology import forms, scalars
 from everstate.topology.errors import DecodeError, RecordError, SchemaError
 from everstate.topology.types import DataType, TypeMistakeError, of_polars
 
@@ -102,7 +102,7 @@ def encode_key(value: object, spec: KeySpec) -> bytes:
         return composite_text(checked, spec).encode()
     if spec.types[0].name == "bytes":
         return bytes(checked[0])
-    return scalars.to_text(checked[0], spec.types[0]).encode()
+    return forms.to_text(checked[0], spec.types[0]).encode()
 
 
 def decode_key(data: bytes, spec: KeySpec) -> tuple[Any, ...]:
@@ -120,17 +120,20 @@ def decode_key(data: bytes, spec: KeySpec) -> tuple[Any, ...]:
     if spec.composite:
         return _decode_composite(text, spec)
     try:
-        value = scalars.from_text(text, spec.types[0])
+        value = forms.from_text(text, spec.types[0])
     except ValueError as error:
         raise DecodeError(f"key: {error}") from None
-    if scalars.to_text(value, spec.types[0]) != text:
-        raise DecodeError(f"key: {scalars.shown(text)} is written {scalars.to_text(value, spec.types[0])!r}")
+    if forms.to_text(value, spec.types[0]) != text:
+        raise DecodeError(f"key: {scalars.shown(text)} is written {forms.to_text(value, spec.types[0])!r}")
     return (value,)
 
 
 def composite_text(parts: list[Any], spec: KeySpec) -> str:
-    """The JSON array of checked parts."""
-    values = [_to_json(part, type_) for part, type_ in zip(parts, spec.types, strict=True)]
+    """The JSON array of checked parts; `+ 0.0` makes -0.0 the same key as 0.0, its equal."""
+    values = [
+        forms.to_json(part + 0.0 if type_.is_float else part, type_)
+        for part, type_ in zip(parts, spec.types, strict=True)
+    ]
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -144,30 +147,9 @@ def _decode_composite(text: str, spec: KeySpec) -> tuple[Any, ...]:
     values = []
     for name, part, type_ in zip(spec.names, parts, spec.types, strict=True):
         try:
-            values.append(_from_json(part, type_))
+            values.append(forms.from_json(part, type_))
         except ValueError as error:
             raise DecodeError(f"key {name!r}: {error}") from None
     if composite_text(values, spec) != text:
         raise DecodeError(f"key: {scalars.shown(text)} is written {composite_text(values, spec)}")
     return tuple(values)
-
-
-def _to_json(value: Any, type_: DataType) -> object:
-    if type_.is_integer or type_.name in ("bool", "text"):
-        return value
-    text = scalars.to_text(value, type_)
-    if type_.is_float and text not in scalars.SPECIAL_FLOATS:
-        return value + 0.0  # -0.0 is the same key as 0.0
-    return int(text) if type_.name == "duration" else text
-
-
-def _from_json(part: object, type_: DataType) -> Any:
-    if type_.is_integer or type_.name in ("bool", "text"):
-        return scalars.check(part, type_)
-    if type_.is_float and not isinstance(part, str):
-        return scalars.check(part, type_)
-    if type_.name == "duration" and isinstance(part, int) and not isinstance(part, bool):
-        part = str(part)
-    elif not isinstance(part, str):
-        raise ValueError(f"expected {type_}, got {scalars.shown(part)}")
-    return scalars.from_text(part, type_)
