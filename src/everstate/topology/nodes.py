@@ -6,7 +6,7 @@ say what happens to rows, and `unit.py` says where.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,7 +35,7 @@ class Node:
         inputs: The nodes that feed this one, by port.
         kind: Whether rows or changes of a table come out.
         key: Names and types of the key.
-        schema: The user's columns, key columns included as long as they were not dropped.
+        schema: The user's columns; the key columns are always among them, whatever was selected.
         key_in_value: The user selected a key column, so output values repeat it.
         location: Where the user wrote it.
     """
@@ -54,6 +54,11 @@ class Node:
     key_in_value: bool = False
     location: Location | None = None
 
+    @property
+    def values(self) -> Schema:
+        """The columns that are not the key."""
+        return self.schema.without(self.key.names)
+
     def rekeys(self, port: int) -> bool:
         """Whether rows on this port get another key on their way in."""
         del port
@@ -62,11 +67,18 @@ class Node:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Source(Node):
-    """Records of a topic, decoded. `Latest` turns them into a table."""
+    """Records of a topic, decoded. `Latest` turns them into a table.
+
+    Attributes:
+        topic: The topic.
+        format: "json", "string" or "bytes".
+        declared: The schema as the user gave it; it may name the key column, and then the value may repeat the key.
+    """
 
     operation: ClassVar[str] = "source"
     topic: str
     format: str
+    declared: Schema
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,27 +91,41 @@ class Latest(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Filter(Node):
-    """Keeps the rows for which the predicate is true."""
+    """Keeps the rows for which the predicate is true, and none of `unless` (the earlier ones of a `branch`)."""
 
     operation: ClassVar[str] = "filter"
     predicate: pl.Expr | Function
+    unless: tuple[pl.Expr | Function, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Project(Node):
-    """Replaces the columns: `select`, `with_columns`, `rename` and `drop` are all this."""
+    """Replaces the columns: `select`, `with_columns`, `rename` and `drop` are all this. The key columns stay.
+
+    Attributes:
+        word: Which of these the user wrote.
+        columns: Expressions that give all columns but the key's.
+        renamed: (old name, new name) of key columns.
+    """
 
     operation: ClassVar[str] = "select"
     word: str
-    columns: tuple[tuple[str, pl.Expr], ...]
+    columns: tuple[pl.Expr, ...]
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Map(Node):
-    """A Python function on each row; its result has the node's schema."""
+    """A Python function on each row.
+
+    Attributes:
+        fn: The function.
+        in_place: It changes the row it is given, and its result is ignored (`update`).
+    """
 
     operation: ClassVar[str] = "map"
     fn: Function
+    in_place: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -263,8 +289,8 @@ class Output(Node):
 
     Attributes:
         topic: Where it goes; also the output's name.
+        format: "json", "string" or "bytes".
         partitions: Partitions of the topic if it must be created; None takes the most of the sources.
-        values: The columns of the value.
     """
 
     operation: ClassVar[str] = "output"
@@ -272,4 +298,8 @@ class Output(Node):
     topic: str
     format: str
     partitions: int | None
-    values: Schema = field()
+
+    @property
+    def record(self) -> Schema:
+        """The columns of the record's value: without the key, unless it was selected."""
+        return self.schema if self.key_in_value else self.values

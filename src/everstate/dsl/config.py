@@ -1,0 +1,67 @@
+"""Configuration values of a service: from the command line, a file, the environment, or the default in the code."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from everstate.topology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everstate.topology.location import Location
+
+Value = TypeVar("Value", str, int, float, bool)
+
+#: What `--set` and `--config` gave, while the user's file is loaded.
+OVERRIDES: Final[ContextVar[Mapping[str, object] | None]] = ContextVar("everstate_config", default=None)
+
+_TRUE: Final = frozenset({"1", "true", "yes", "on"})
+_FALSE: Final = frozenset({"0", "false", "no", "off"})
+
+
+def lookup(name: str, default: Value, location: Location | None) -> Value:
+    """The value of a setting, of the default's type.
+
+    Raises:
+        ConfigurationError: If what was given is not of that type.
+    """
+    overrides = OVERRIDES.get() or {}
+    variable = f"EVERSTATE_CONFIG_{name.upper().replace('-', '_')}"
+    if name in overrides:
+        return _typed(name, overrides[name], default, "--set or --config", location)
+    if variable in os.environ:
+        return _typed(name, os.environ[variable], default, variable, location)
+    return default
+
+
+def _typed(name: str, given: object, default: Value, origin: str, location: Location | None) -> Value:
+    kind = type(default)
+    try:
+        if kind is bool:
+            return _boolean(given)  # type: ignore[return-value]  # the default is a bool
+        if kind is int and isinstance(given, float):
+            raise ValueError(given)
+        return kind(given)  # type: ignore[arg-type]  # a failure is what is tested for
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"configuration {name!r}: {given!r} from {origin} is not {_noun(kind)}",
+            location=location,
+            hint=f"Pass a value like the default: --set {name}={json.dumps(default)}",
+        ) from None
+
+
+def _boolean(given: object) -> bool:
+    if isinstance(given, bool):
+        return given
+    text = str(given).lower()
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise ValueError(given)
+
+
+def _noun(kind: type) -> str:
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}[kind]

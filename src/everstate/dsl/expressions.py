@@ -1,0 +1,126 @@
+"""Checks of the user's expressions and functions while a service is built."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from everstate.topology.errors import SchemaError, UnknownColumnError, UnsupportedError
+from everstate.topology.functions import Function
+from everstate.topology.schema import Schema
+
+if TYPE_CHECKING:
+    from everstate.topology.location import Location
+
+_ROW_BY_ROW = "Use group_by(...).agg(...) for what needs several rows; here each row is seen alone."
+
+
+def as_expression(part: pl.Expr | str, location: Location | None) -> pl.Expr:
+    """A column name or an expression, as an expression."""
+    if isinstance(part, str):
+        return pl.col(part)
+    if isinstance(part, pl.Expr):
+        return part
+    raise SchemaError(
+        f"expected a column name or an expression, got {part!r}",
+        location=location,
+        hint="Write a name, or an expression such as col('amount') * 2; pl.lit(5) makes a constant.",
+    )
+
+
+def resolve(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], location: Location | None) -> pl.Schema:
+    """Names and types of what expressions give on these columns.
+
+    Raises:
+        UnknownColumnError: A column is not there.
+        SchemaError: The types do not fit.
+        UnsupportedError: It needs more than one row.
+    """
+    for expression in expressions:
+        for name in expression.meta.root_names():
+            if name not in schema:
+                raise UnknownColumnError(name, list(schema), location=location)
+        if not expression.meta.is_row_separable():
+            raise UnsupportedError(f"this expression needs more than one row: {expression}", location=location, hint=_ROW_BY_ROW)
+    try:
+        found = pl.LazyFrame(schema=schema).select(expressions).collect_schema()
+    except pl.exceptions.ColumnNotFoundError as error:
+        raise UnknownColumnError(_quoted(str(error)), list(schema), location=location) from None
+    except pl.exceptions.PolarsError as error:
+        raise SchemaError(f"expression does not fit: {str(error).splitlines()[0]}", location=location) from None
+    _refuse_shorter(expressions, schema, location)
+    return found
+
+
+def _refuse_shorter(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], location: Location | None) -> None:
+    for expression in expressions:
+        if expression.meta.root_names() and not expression.meta.is_length_preserving():
+            raise UnsupportedError(
+                f"this expression changes the number of rows: {expression}", location=location, hint=_ROW_BY_ROW
+            )
+    del schema
+
+
+def _quoted(text: str) -> str:
+    return text.split('"')[1] if '"' in text else text.splitlines()[0]
+
+
+def predicate(
+    part: pl.Expr | str | Callable[..., Any], schema: Schema, location: Location | None
+) -> pl.Expr | Function:
+    """A filter's condition: a Boolean expression, or a function."""
+    if isinstance(part, (pl.Expr, str)):
+        expression = as_expression(part, location)
+        (dtype,) = resolve([expression], schema.polars, location).values()
+        if dtype != pl.Boolean:
+            raise SchemaError(
+                f"a filter needs true or false, this gives {dtype}: {expression}",
+                location=location,
+                hint="Compare it: col('amount') > 0",
+            )
+        return expression
+    return function(part, location)
+
+
+def function(part: Callable[..., Any], location: Location | None) -> Function:
+    """A plain Python function."""
+    if not callable(part):
+        raise SchemaError(f"expected an expression or a function, got {part!r}", location=location)
+    return Function.of(part, location)
+
+
+def result_schema(fn: Callable[..., Any], given: object | None, location: Location | None, *, many: bool = False) -> Schema:
+    """The schema of what a function returns: as given, else its return annotation.
+
+    Args:
+        fn: The user's function.
+        given: What the user passed as `schema=`.
+        location: Where.
+        many: The function returns any number of rows, so the annotation is an iterable of them.
+    """
+    if given is not None:
+        return Schema.of(given, location=location)
+    annotation = _return_annotation(fn)
+    if many and annotation is not None:
+        inner = typing.get_args(annotation)
+        iterable = typing.get_origin(annotation) in {list, tuple, Iterable, Iterator, Sequence}
+        annotation = inner[0] if iterable and inner else None
+    if annotation is None or annotation is dict or annotation is Any:
+        name = getattr(fn, "__name__", "the function")
+        raise SchemaError(
+            f"what {name} returns is not known",
+            location=location,
+            hint='Pass schema={"name": type, ...}, or annotate the return type with a dataclass, a TypedDict or a scalar.',
+        )
+    return Schema.of(annotation, location=location)
+
+
+def _return_annotation(fn: Callable[..., Any]) -> Any | None:
+    try:
+        return typing.get_type_hints(fn).get("return")
+    except (NameError, TypeError):
+        # A name that cannot be resolved, or a callable without hints: the caller asks for schema=.
+        return None

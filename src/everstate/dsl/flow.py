@@ -1,0 +1,175 @@
+"""What streams and tables have in common: the stateless operations, grouping and outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from everstate.dsl import operations
+from everstate.dsl.grouped import Grouped
+from everstate.topology.errors import UnsupportedError
+from everstate.topology.location import caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from everstate.dsl.service import Service
+    from everstate.topology.nodes import Node
+    from everstate.topology.schema import Schema
+
+
+class Flow:
+    """A stream or a table of a service.
+
+    Every method leaves this object as it is and returns a new one, so one flow can feed any number of chains.
+    """
+
+    def __init__(self, service: Service, node: Node) -> None:
+        self.service = service
+        self.node = node
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, key columns first."""
+        return self.node.schema
+
+    def filter(self, condition: pl.Expr | str | Callable[..., Any], *, stateful: bool = False) -> Self:
+        """Keep the rows for which the condition is true.
+
+        A condition that is null counts as false. On a table a row that stops matching is deleted downstream: its key
+        gets a tombstone.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> orders = app.table("orders", key="id", schema={"id": str, "status": str})
+            >>> _ = orders.filter(es.col("status") != "void").to("valid-orders")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("orders", "o1", {"status": "new"})
+            >>> driver.send("orders", "o1", {"status": "void"})
+            >>> [record.value for record in driver.records("valid-orders")]
+            [{'status': 'new'}, None]
+
+        Args:
+            condition: A Boolean expression, or a function of the row.
+            stateful: On a stream: the function gets the state of the row's key as its second argument.
+        """
+        if stateful:
+            return self._stateful(condition, "filter", None)
+        return self._with(operations.filtered(self.node, condition, caller()))
+
+    def select(self, *columns: str | pl.Expr, **named: str | pl.Expr) -> Self:
+        """Keep these columns and no others.
+
+        The key stays the key. Output values repeat it only if its column is selected here by name.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> orders = app.table("orders", key="id", schema={"id": str, "net": int, "tax": int})
+            >>> orders.select(gross=es.col("net") + es.col("tax")).schema.names
+            ('id', 'gross')
+        """
+        return self._with(operations.selected(self.node, columns, named, caller()))
+
+    def with_columns(self, *columns: str | pl.Expr, **named: str | pl.Expr) -> Self:
+        """Add columns, or replace those of the same name. The key cannot be replaced: that is `rekey`."""
+        return self._with(operations.extended(self.node, columns, named, caller()))
+
+    def rename(self, names: Mapping[str, str]) -> Self:
+        """Give columns other names, `{"old": "new"}`; a key column too."""
+        return self._with(operations.renamed(self.node, names, caller()))
+
+    def drop(self, *names: str) -> Self:
+        """Leave columns out. The key stays the key."""
+        return self._with(operations.dropped(self.node, names, caller()))
+
+    def map(self, fn: Callable[..., Any], schema: object | None = None) -> Self:
+        """Put the result of a Python function in the place of each row's value. The key stays.
+
+        The function gets a dict of all columns, key included (the bare value where the schema is scalar), and must give
+        the same result for the same row: on a table it runs again on the old row to take back what it gave. A row for
+        which it raises goes to the dead-letter topic.
+
+        Args:
+            fn: row -> value.
+            schema: What it returns, as for a source; else the function's return annotation.
+        """
+        return self._with(operations.mapped(self.node, fn, schema, caller()))
+
+    def peek(self, fn: Callable[..., Any]) -> Self:
+        """Call a function with each row for its side effect; on a table with each new value. Rows pass unchanged."""
+        return self._with(operations.peeked(self.node, fn, caller()))
+
+    def branch(self, *conditions: pl.Expr | str | Callable[..., Any]) -> tuple[Self, ...]:
+        """Split by conditions: each row goes to the first one that is true, and nowhere if none is."""
+        location = caller()
+        return tuple(
+            self._with(operations.filtered(self.node, condition, location, conditions[:place]))
+            for place, condition in enumerate(conditions)
+        )
+
+    def rekey(
+        self,
+        *columns: str | pl.Expr | Callable[..., Any],
+        key_type: object | None = None,
+        name: str | None = None,
+        **named: str | pl.Expr,
+    ) -> Self:
+        """Give the rows another key; the old key's columns stay as columns of the value.
+
+        On a table several old keys may map to one new key: the one with the highest (timestamp, old key) shows, and
+        deleting it brings the next one back. Rows whose new key is null are dropped and counted.
+
+        Args:
+            columns: Column names or expressions, or one function of the row.
+            key_type: What the function returns; text by default.
+            name: The key column's name, for a function; by default that of the present key.
+            named: Expressions by the name of the key column.
+        """
+        location = caller()
+        by = operations.keying(self.node, columns, named, {"key_type": key_type, "name": name}, location)
+        return self._with(operations.rekeyed(self.node, by, location))
+
+    def group_by(
+        self,
+        *columns: str | pl.Expr | Callable[..., Any],
+        key_type: object | None = None,
+        name: str | None = None,
+        **named: str | pl.Expr,
+    ) -> Grouped:
+        """Bring rows of one group together, for `agg`, `reduce` or `aggregate`.
+
+        The group becomes the key of the result. Rows whose group is null are dropped and counted. Parameters as for
+        `rekey`.
+        """
+        location = caller()
+        by = operations.keying(self.node, columns, named, {"key_type": key_type, "name": name}, location)
+        return Grouped(self.service, self.node, by)
+
+    def to(self, topic: str, *, partitions: int | None = None, format: str = "json") -> Self:  # noqa: A002 - the word users know
+        """Declare an output: its own query, state and versions. Returns what is on the topic, to build on.
+
+        A table is published as its changelog: at most one record a key and micro-batch, none where the value did not
+        change, a tombstone where the key has gone. The topic is created if need be.
+
+        Args:
+            topic: The topic, and the output's name.
+            partitions: Partitions of a new topic; by default as many as the source with the most.
+            format: How values are written: "json", or "string" and "bytes" for a scalar schema.
+        """
+        node = self.service.declare(self.node, topic, partitions, format, caller())
+        return self._with(node)
+
+    def _with(self, node: Node) -> Self:
+        return type(self)(self.service, node)
+
+    def _stateful(self, fn: Any, mode: str, schema: object | None) -> Self:
+        del fn, schema
+        raise UnsupportedError(
+            f"{mode}(stateful=True) works on streams, this is a table",
+            location=caller(),
+            hint="A table's row may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
+        )
+

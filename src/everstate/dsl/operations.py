@@ -1,0 +1,267 @@
+"""From what the user wrote to a checked node: one function an operation. Fluent classes only delegate here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from everstate.dsl.expressions import as_expression, function, predicate, resolve, result_schema
+from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
+from everstate.topology.keys import KeySpec
+from everstate.topology.nodes import Filter, FlatMap, Keying, Kind, Map, Merge, Node, Peek, Project, RekeyStream, RekeyTable
+from everstate.topology.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from everstate.topology.functions import Function
+    from everstate.topology.location import Location
+
+Columns: TypeAlias = str | pl.Expr
+
+
+def with_key(key: KeySpec, values: Schema) -> Schema:
+    """The columns of a node: the key's, then the value's; a value column of the key's name is the key."""
+    parts = Schema.of_polars(dict(zip(key.names, key.dtypes, strict=True))).fields
+    return Schema(parts + values.without(key.names).fields, scalar=values.scalar)
+
+
+def filtered(node: Node, condition: Any, location: Location | None, earlier: Sequence[Any] = ()) -> Filter:
+    """`filter` and, with the earlier conditions, a `branch`."""
+    return Filter(
+        inputs=(node,),
+        kind=node.kind,
+        key=node.key,
+        schema=node.schema,
+        key_in_value=node.key_in_value,
+        location=location,
+        predicate=predicate(condition, node.schema, location),
+        unless=tuple(predicate(part, node.schema, location) for part in earlier),
+    )
+
+
+def selected(node: Node, parts: Sequence[Columns], named: Mapping[str, Columns], location: Location | None) -> Project:
+    """`select`: these columns and no others; the key stays the key, and is in the value if it is named."""
+    expressions = _expressions(parts, named, location)
+    found = resolve(expressions, node.schema.polars, location)
+    _refuse_changed_key(node, expressions, found, location)
+    chosen = [name for name in node.key.names if name in found]
+    if chosen and len(chosen) < len(node.key.names):
+        raise SchemaError(
+            f"select names {chosen} of the key ({', '.join(node.key.names)})",
+            location=location,
+            hint="Name the whole key, to repeat it in the value, or no part of it.",
+        )
+    return _projected(node, "select", expressions, found, location, key_in_value=bool(chosen))
+
+
+def extended(node: Node, parts: Sequence[Columns], named: Mapping[str, Columns], location: Location | None) -> Project:
+    """`with_columns`: these columns besides those that are there, or in their place."""
+    expressions = _expressions(parts, named, location)
+    found = resolve(expressions, node.schema.polars, location)
+    _refuse_changed_key(node, expressions, found, location)
+    kept = [name for name in node.values.names if name not in found]
+    whole = {**{name: node.schema.polars[name] for name in kept}, **found}
+    order = [*(name for name in node.values.names), *(name for name in found if name not in node.values.names)]
+    columns = [*(pl.col(name) for name in kept), *expressions]
+    result = pl.Schema({name: whole[name] for name in order})
+    return _projected(node, "with_columns", columns, result, location, key_in_value=node.key_in_value)
+
+
+def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> Project:
+    """`rename`: a key column too; the key itself stays."""
+    for name in names:
+        if name not in node.schema.names:
+            raise UnknownColumnError(name, list(node.schema.names), location=location)
+    new = [names.get(name, name) for name in node.schema.names]
+    for name in new:
+        if new.count(name) > 1:
+            raise NameClashError(f"rename gives two columns the name {name!r}", location=location)
+    key = KeySpec.of({names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)}, location=location)
+    columns = {names.get(name, name): node.schema.polars[name] for name in node.values.names}
+    return Project(
+        inputs=(node,),
+        kind=node.kind,
+        key=key,
+        schema=with_key(key, Schema.of_polars(columns, location=location)),
+        key_in_value=node.key_in_value,
+        location=location,
+        word="rename",
+        columns=tuple(pl.col(name).alias(names.get(name, name)) for name in node.values.names),
+        renamed=tuple((name, names.get(name, name)) for name in node.key.names),
+    )
+
+
+def dropped(node: Node, names: Sequence[str], location: Location | None) -> Project:
+    """`drop`: without these columns. A key column leaves the value, but it stays the key."""
+    for name in names:
+        if name not in node.schema.names:
+            raise UnknownColumnError(name, list(node.schema.names), location=location)
+    kept = [name for name in node.values.names if name not in names]
+    found = pl.Schema({name: node.schema.polars[name] for name in kept})
+    repeats = node.key_in_value and not set(names) & set(node.key.names)
+    return _projected(node, "drop", [pl.col(name) for name in kept], found, location, key_in_value=repeats)
+
+
+def _projected(
+    node: Node,
+    word: str,
+    columns: Sequence[pl.Expr],
+    found: pl.Schema,
+    location: Location | None,
+    *,
+    key_in_value: bool,
+) -> Project:
+    values = Schema.of_polars(
+        {name: dtype for name, dtype in found.items() if name not in node.key.names}, like=node.schema, location=location
+    )
+    scalar = node.schema.scalar and values.names == node.values.names
+    return Project(
+        inputs=(node,),
+        kind=node.kind,
+        key=node.key,
+        schema=Schema(with_key(node.key, values).fields, scalar=scalar),
+        key_in_value=key_in_value,
+        location=location,
+        word=word,
+        columns=tuple(columns),
+    )
+
+
+def _expressions(parts: Sequence[Columns], named: Mapping[str, Columns], location: Location | None) -> list[pl.Expr]:
+    expressions = [as_expression(part, location) for part in parts]
+    expressions += [as_expression(part, location).alias(name) for name, part in named.items()]
+    for name in named:
+        if name.startswith("$"):
+            raise SchemaError(f"column {name!r}: names that begin with '$' are Everstate's own", location=location)
+    return expressions
+
+
+def _refuse_changed_key(
+    node: Node, expressions: Sequence[pl.Expr], found: pl.Schema, location: Location | None
+) -> None:
+    for name in set(node.key.names) & set(found):
+        plain = any(e.meta.is_column_selection() or (e.meta.is_column() and e.meta.output_name() == name) for e in expressions)
+        if not plain:
+            raise UnsupportedError(
+                f"column {name!r} is the key and cannot be replaced",
+                location=location,
+                hint=f"Give it another name, or another key with rekey({name}=...).",
+            )
+
+
+def mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> Map:
+    """`map`: a function on each row; the key stays."""
+    values = result_schema(fn, schema, location)
+    return _mapped(node, function(fn, location), with_key(node.key, values), location, in_place=False)
+
+
+def updated(node: Node, fn: Callable[..., Any], location: Location | None) -> Map:
+    """`update`: a function that changes the row in place."""
+    if node.schema.scalar:
+        raise UnsupportedError("a scalar value cannot be changed in place", location=location, hint="Use map(fn).")
+    return _mapped(node, function(fn, location), node.schema, location, in_place=True)
+
+
+def _mapped(node: Node, fn: Function, schema: Schema, location: Location | None, *, in_place: bool) -> Map:
+    return Map(
+        inputs=(node,), kind=node.kind, key=node.key, schema=schema, location=location, fn=fn, in_place=in_place
+    )
+
+
+def flat_mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> FlatMap:
+    """`flat_map`: any number of rows for one."""
+    values = result_schema(fn, schema, location, many=True)
+    return FlatMap(
+        inputs=(node,),
+        kind=node.kind,
+        key=node.key,
+        schema=with_key(node.key, values),
+        location=location,
+        fn=function(fn, location),
+    )
+
+
+def peeked(node: Node, fn: Callable[..., Any], location: Location | None) -> Peek:
+    """`peek`: a side effect."""
+    return Peek(
+        inputs=(node,),
+        kind=node.kind,
+        key=node.key,
+        schema=node.schema,
+        key_in_value=node.key_in_value,
+        location=location,
+        fn=function(fn, location),
+    )
+
+
+def merged(nodes: Sequence[Node], location: Location | None) -> Merge:
+    """`merge`: streams of one key and one schema."""
+    first, *others = nodes
+    for other in others:
+        if other.schema.polars != first.schema.polars or other.key != first.key:
+            raise SchemaError(
+                f"merge needs equal columns and keys: {first.schema} and {other.schema}",
+                location=location,
+                hint="Bring them into one shape with select() or rename() first.",
+            )
+    return Merge(inputs=tuple(nodes), kind=Kind.STREAM, key=first.key, schema=first.schema, location=location)
+
+
+def keying(
+    node: Node,
+    parts: Sequence[Any],
+    named: Mapping[str, Columns],
+    options: Mapping[str, Any],
+    location: Location | None,
+) -> Keying:
+    """A new key from columns, expressions or one function.
+
+    Args:
+        node: Whose rows get it.
+        parts: Column names and expressions, or one function.
+        named: Expressions by the name of the key column.
+        options: `key_type` and `name`, for a function.
+        location: Where.
+    """
+    if len(parts) == 1 and not named and not isinstance(parts[0], (str, pl.Expr)):
+        name, kind = options.get("name") or node.key.names[0], options.get("key_type") or str
+        (dtype,) = Schema.of(kind, location=location).polars.values()
+        return Keying(KeySpec.of({name: dtype}, location=location), fn=function(parts[0], location))
+    expressions = _expressions(parts, named, location)
+    if not expressions:
+        raise SchemaError("a key needs at least one column", location=location, hint="Name it: group_by('customer')")
+    found = resolve(expressions, node.schema.polars, location)
+    if len(found) != len(expressions):
+        expressions = [expression for name in found for expression in (pl.col(name),)]
+    return Keying(KeySpec.of(dict(found), location=location), by=tuple(expressions))
+
+
+def rekeyed(node: Node, by: Keying, location: Location | None) -> RekeyStream | RekeyTable:
+    """`rekey`: the old key's columns stay, as columns of the value."""
+    columns = {name: dtype for name, dtype in node.schema.polars.items() if name not in by.key.names}
+    values = Schema.of_polars(columns, like=node.schema, location=location)
+    scalar = node.schema.scalar and values.names == node.values.names
+    schema = Schema(with_key(by.key, values).fields, scalar=scalar)
+    make = RekeyTable if node.kind is Kind.TABLE else RekeyStream
+    return make(inputs=(node,), kind=node.kind, key=by.key, schema=schema, location=location, keying=by)
+
+
+def foreign_keying(node: Node, on: Any, key_type: pl.DataType | None, location: Location | None) -> Keying:
+    """How a row's foreign key is made; its column has a name of Everstate's own, so that the row keeps its columns."""
+    if isinstance(on, (str, pl.Expr)):
+        expression = as_expression(on, location)
+        (dtype,) = resolve([expression], node.schema.polars, location).values()
+        return Keying(KeySpec.of({"$fk": dtype}, location=location), by=(expression.alias("$fk"),))
+    if isinstance(on, (list, tuple)):
+        expressions = [as_expression(part, location) for part in on]
+        found = resolve(expressions, node.schema.polars, location)
+        names = [f"$fk{place}" for place in range(len(expressions))]
+        key = KeySpec.of(dict(zip(names, found.values(), strict=True)), location=location)
+        return Keying(key, by=tuple(e.alias(n) for e, n in zip(expressions, names, strict=True)))
+    if key_type is None:
+        raise SchemaError(
+            "a function cannot give a key of several columns", location=location, hint="Pass on=['a', 'b'] instead."
+        )
+    return Keying(KeySpec.of({"$fk": key_type}, location=location), fn=function(on, location))

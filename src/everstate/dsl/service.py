@@ -1,0 +1,275 @@
+"""The service: what a user writes and deploys."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from everstate.dsl import config
+from everstate.dsl.operations import with_key
+from everstate.dsl.stream import Stream
+from everstate.dsl.table import Table
+from everstate.topology.describe import Description
+from everstate.topology.errors import DefinitionError, NameClashError, SchemaError
+from everstate.topology.keys import KeySpec
+from everstate.topology.location import Location, caller
+from everstate.topology.nodes import Kind, Latest, Node, Output, Source
+from everstate.topology.schema import Schema
+from everstate.topology.topic_names import check_topic_name
+from everstate.topology.unit import Unit
+from everstate.topology.values import require_format
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_POLICIES = ("dead-letter", "fail", "skip")
+
+
+class Service:
+    """Sources, operations and one or more outputs.
+
+    Example:
+        >>> import everstate as es
+        >>> app = es.Service("customers")
+        >>> orders = app.table("orders", key="order_id", schema={"order_id": str, "customer": str, "amount": float})
+        >>> totals = orders.group_by("customer").agg(total=es.col("amount").sum()).to("customer-totals")
+        >>> [output.topic for output in app.outputs]
+        ['customer-totals']
+
+    Args:
+        name: The service's name; its state and its lease go by it.
+        log: Where topics live: a folder. By default `EVERSTATE_LOG`, else `./.everstate`.
+        state_dir: Where state and checkpoints live; by default inside the log's folder.
+        on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to `<output>.dlq`), "fail" or
+            "skip".
+        shards: Parallel shares of each output's key space; by default the cores at its first start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        log: str | Path | None = None,
+        state_dir: str | Path | None = None,
+        on_error: Literal["dead-letter", "fail", "skip"] = "dead-letter",
+        shards: int | None = None,
+    ) -> None:
+        location = caller()
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+            raise DefinitionError(
+                f"{name!r} cannot be the name of a service",
+                location=location,
+                hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100 characters.",
+            )
+        if on_error not in _POLICIES:
+            raise DefinitionError(f"on_error={on_error!r} is not one of {', '.join(_POLICIES)}", location=location)
+        if shards is not None and (not isinstance(shards, int) or shards < 1):
+            raise DefinitionError(f"shards={shards!r} is not a positive number", location=location)
+        self.name = name
+        self.log = log
+        self.state_dir = state_dir
+        self.on_error = on_error
+        self.shards = shards
+        self.location = location
+        self.configuration: dict[str, object] = {}
+        self._outputs: list[Output] = []
+        self._runner: Any = None
+
+    def stream(
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str] = "key",
+        schema: object,
+        key_type: object = str,
+        format: str = "json",  # noqa: A002 - the word users know
+    ) -> Stream:
+        """Read a topic as a stream: every record is an event of its own.
+
+        Args:
+            topic: The topic.
+            key: The column that holds the record's key, or several for a composite key.
+            schema: The value's columns: a dict of types, a dataclass, a TypedDict, an Arrow schema, or a scalar type.
+            key_type: The key's type, where the schema does not name the key column.
+            format: "json", "string" or "bytes".
+        """
+        return Stream(self, self._source(topic, Kind.STREAM, key, schema, key_type, format, caller()))
+
+    def table(
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str] = "key",
+        schema: object,
+        key_type: object = str,
+        format: str = "json",  # noqa: A002 - the word users know
+    ) -> Table:
+        """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
+        source = self._source(topic, Kind.TABLE, key, schema, key_type, format, caller())
+        return Table(self, _latest(source))
+
+    def config(self, name: str, default: Any) -> Any:
+        """A configuration value, of the default's type.
+
+        It comes from `--set name=value`, `--config FILE`, the environment variable `EVERSTATE_CONFIG_<NAME>`, or it is
+        the default, in this order.
+
+        Raises:
+            ConfigurationError: If a given value is not of the default's type.
+        """
+        if not isinstance(default, (str, int, float, bool)):
+            raise SchemaError(f"config({name!r}): the default must be text, a number or a bool", location=caller())
+        value = config.lookup(name, default, caller())
+        self.configuration[name] = value
+        return value
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The declared outputs, in the order of their declaration."""
+        return tuple(self._outputs)
+
+    def units(self) -> list[Unit]:
+        """Each output with what feeds it, in the order of declaration (an output that another reads comes first)."""
+        return [Unit.of(self.name, output) for output in self._outputs]
+
+    def describe(self) -> Description:
+        """What the service consists of; `str()` gives text, `.to_json()` a dict."""
+        return Description(self.name, self.on_error, self.units())
+
+    def declare(
+        self, node: Node, topic: str, partitions: int | None, fmt: str, location: Location | None
+    ) -> Node:
+        """Declare an output (what `.to()` does); returns the node that reads it back."""
+        check_topic_name(topic, location=location)
+        check_topic_name(f"{topic}.dlq", location=location)
+        require_format(node.schema, fmt, location=location)
+        for other in self._outputs:
+            if topic in {other.topic, f"{other.topic}.dlq"} or f"{topic}.dlq" == other.topic:
+                raise NameClashError(
+                    f"output {topic!r} is declared twice",
+                    location=location,
+                    hint=f"It is declared at {other.location} already; give one of them another topic.",
+                )
+        if partitions is not None and partitions < 1:
+            raise DefinitionError(f"partitions={partitions} is not a positive number", location=location)
+        output = Output(
+            inputs=(node,),
+            kind=node.kind,
+            key=node.key,
+            schema=node.schema,
+            key_in_value=node.key_in_value,
+            location=location,
+            topic=topic,
+            format=fmt,
+            partitions=partitions,
+        )
+        self._refuse_cycle(output)
+        self._outputs.append(output)
+        return self._read_back(output)
+
+    def _read_back(self, output: Output) -> Node:
+        source = Source(
+            inputs=(),
+            kind=output.kind,
+            key=output.key,
+            schema=output.schema,
+            key_in_value=output.key_in_value,
+            location=output.location,
+            topic=output.topic,
+            format=output.format,
+            declared=output.record,
+        )
+        return _latest(source) if output.kind is Kind.TABLE else source
+
+    def _refuse_cycle(self, output: Output) -> None:
+        feeds = {other.topic: Unit.of(self.name, other).topics for other in [*self._outputs, output]}
+        waiting, seen = list(feeds[output.topic]), set()
+        while waiting:
+            topic = waiting.pop()
+            if topic == output.topic:
+                raise DefinitionError(
+                    f"output {output.topic!r} would feed itself",
+                    location=output.location,
+                    hint="A topic cannot be both an input and an output of the same chain; write to another topic.",
+                )
+            if topic not in seen:
+                seen.add(topic)
+                waiting.extend(feeds.get(topic, ()))
+
+    def _source(  # noqa: PLR0913 - the arguments of stream() and table()
+        self,
+        topic: str,
+        kind: Kind,
+        key: str | Sequence[str],
+        schema: object,
+        key_type: object,
+        fmt: str,
+        location: Location | None,
+    ) -> Source:
+        check_topic_name(topic, location=location)
+        declared = Schema.of(schema, location=location)
+        require_format(declared, fmt, location=location)
+        names = (key,) if isinstance(key, str) else tuple(key)
+        (default,) = Schema.of(key_type, location=location).polars.values()
+        spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location)
+        if declared.scalar and "value" in names:
+            raise SchemaError("key 'value' is the value's own column here", location=location, hint="Name the key otherwise.")
+        return Source(
+            inputs=(),
+            kind=kind,
+            key=spec,
+            schema=with_key(spec, declared),
+            location=location,
+            topic=topic,
+            format=fmt,
+            declared=declared,
+        )
+
+    def as_table(self, node: Node) -> Table:
+        """A table of this service (for `Grouped`)."""
+        return Table(self, node)
+
+    def run(self, *, once: bool = False, **settings: Any) -> None:
+        """Run until stopped, or with `once=True` until everything that is there has been processed.
+
+        Args:
+            once: Drain and return.
+            settings: Operational settings by name, as the settings page lists them.
+        """
+        self._start_runner(settings).run(once=once)
+
+    def start(self, **settings: Any) -> None:
+        """Run in the background; `stop()` ends it."""
+        self._start_runner(settings).start()
+
+    def stop(self) -> None:
+        """Finish the running micro-batches and stop; what was committed stays, the next run goes on from there."""
+        if self._runner is not None:
+            self._runner.stop()
+
+    def clear_state(self) -> None:
+        """Delete this service's state, never a topic; refused while it runs. The next run rebuilds it."""
+        _engine("clearing").clear_state(self)
+
+    def _start_runner(self, settings: dict[str, Any]) -> Any:
+        self._runner = _engine("runner").Runner(self, **settings)
+        return self._runner
+
+
+def _engine(module: str) -> Any:
+    # A description does not depend on the engine: only running needs Spark, and tests run without it.
+    return importlib.import_module(f"everstate.engine.{module}")
+
+
+def _latest(source: Source) -> Latest:
+    return Latest(
+        inputs=(source,),
+        kind=Kind.TABLE,
+        key=source.key,
+        schema=source.schema,
+        key_in_value=source.key_in_value,
+        location=source.location,
+    )
+

@@ -1,0 +1,208 @@
+"""From what the user wrote to a checked node: the operations that keep state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from everstate.dsl.expressions import as_expression, function, resolve, result_schema
+from everstate.dsl.operations import with_key
+from everstate.topology.aggregates import Leaves, leaf_dtype
+from everstate.topology.errors import NameClashError, SchemaError, UnsupportedError
+from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful
+from everstate.topology.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from everstate.topology.location import Location
+
+
+def aggregated(
+    node: Node, by: Keying, parts: Sequence[pl.Expr], named: Mapping[str, pl.Expr], location: Location | None
+) -> Aggregate:
+    """`group_by().agg()`: a table with the group as its key."""
+    leaves = Leaves(location)
+    results: list[tuple[str, pl.Expr]] = []
+    for name, expression in [*((_output_name(e, location), e) for e in parts), *named.items()]:
+        if name in by.key.names or name in [other for other, _ in results]:
+            raise NameClashError(f"agg() has two columns of the name {name!r}", location=location)
+        results.append((name, leaves.take_apart(as_expression(expression, location)).alias(name)))
+    if not results:
+        raise SchemaError("agg() needs at least one aggregate", location=location, hint="agg(orders=es.count())")
+    columns: dict[str, pl.DataType] = {}
+    for leaf in leaves.leaves:
+        dtype = None if leaf.input is None else _only(resolve([leaf.input], node.schema.polars, location))
+        if leaf.by is not None:
+            resolve([leaf.by], node.schema.polars, location)
+        columns[leaf.column] = leaf_dtype(leaf, dtype, location=location)
+    found = resolve([expression for _, expression in results], columns, location)
+    values = Schema.of_polars(dict(found), location=location)
+    return Aggregate(
+        inputs=(node,),
+        kind=Kind.TABLE,
+        key=by.key,
+        schema=with_key(by.key, values),
+        location=location,
+        keying=by,
+        leaves=tuple(leaves.leaves),
+        results=tuple(results),
+    )
+
+
+def folded(
+    node: Node,
+    by: Keying,
+    functions: tuple[Callable[..., Any] | None, Callable[..., Any], Callable[..., Any] | None],
+    schema: object | None,
+    location: Location | None,
+) -> Fold:
+    """`group_by().reduce()` (no `init`; keeps the schema) and `group_by().aggregate()`."""
+    init, add, remove = functions
+    if init is None:
+        values = node.schema.without(by.key.names) if not node.schema.scalar else node.values
+    else:
+        values = result_schema(add, schema, location)
+    return Fold(
+        inputs=(node,),
+        kind=Kind.TABLE,
+        key=by.key,
+        schema=with_key(by.key, values),
+        location=location,
+        keying=by,
+        init=None if init is None else function(init, location),
+        add=function(add, location),
+        remove=None if remove is None else function(remove, location),
+    )
+
+
+def joined(  # noqa: PLR0913 - the parameters of the user's join()
+    left: Node,
+    right: Node,
+    *,
+    how: str,
+    joiner: Callable[..., Any] | None,
+    schema: object | None,
+    suffix: str,
+    location: Location | None,
+) -> Join:
+    """A table-table join on the key."""
+    _check_how(how, ("inner", "left", "outer"), location)
+    if left.key.dtypes != right.key.dtypes:
+        raise SchemaError(
+            f"the keys differ: {_key_text(left)} and {_key_text(right)}",
+            location=location,
+            hint="Join a column with the other table's key: join(other, on='column'), or rekey() one side.",
+        )
+    values, renamed = _joined_values(left, right, joiner, schema, suffix, location)
+    return Join(
+        inputs=(left, right),
+        kind=Kind.TABLE,
+        key=left.key,
+        schema=with_key(left.key, values),
+        location=location,
+        how=how,
+        joiner=None if joiner is None else function(joiner, location),
+        renamed=renamed,
+    )
+
+
+def foreign_joined(  # noqa: PLR0913 - the parameters of the user's join()
+    left: Node,
+    right: Node,
+    *,
+    on: Keying,
+    how: str,
+    joiner: Callable[..., Any] | None,
+    schema: object | None,
+    suffix: str,
+    location: Location | None,
+) -> ForeignJoin:
+    """A table-table join of the left rows' `on` with the right table's key."""
+    _check_how(how, ("inner", "left"), location)
+    if on.key.dtypes != right.key.dtypes:
+        found = ", ".join(map(str, on.key.dtypes))
+        raise SchemaError(f"on= gives {found}, the right table's key is {_key_text(right)}", location=location)
+    values, renamed = _joined_values(left, right, joiner, schema, suffix, location)
+    return ForeignJoin(
+        inputs=(left, right),
+        kind=Kind.TABLE,
+        key=left.key,
+        schema=with_key(left.key, values),
+        location=location,
+        how=how,
+        keying=on,
+        joiner=None if joiner is None else function(joiner, location),
+        renamed=renamed,
+    )
+
+
+def stateful(
+    node: Node, fn: Callable[..., Any], mode: str, schema: object | None, location: Location | None
+) -> Stateful:
+    """`apply`, `filter` and `update` with `stateful=True`."""
+    if node.kind is Kind.TABLE:
+        raise UnsupportedError(
+            f"{mode}(stateful=True) works on streams, this is a table",
+            location=location,
+            hint="A table's row may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
+        )
+    if mode == "update" and node.schema.scalar:
+        raise UnsupportedError("a scalar value cannot be changed in place", location=location, hint="Use apply(fn).")
+    result = with_key(node.key, result_schema(fn, schema, location)) if mode == "apply" else node.schema
+    return Stateful(
+        inputs=(node,),
+        kind=Kind.STREAM,
+        key=node.key,
+        schema=result,
+        location=location,
+        mode=mode,
+        fn=function(fn, location),
+    )
+
+
+def _joined_values(  # noqa: PLR0913 - what both joins share
+    left: Node,
+    right: Node,
+    joiner: Callable[..., Any] | None,
+    schema: object | None,
+    suffix: str,
+    location: Location | None,
+) -> tuple[Schema, tuple[tuple[str, str], ...]]:
+    if joiner is not None:
+        return result_schema(joiner, schema, location), ()
+    taken, renamed = list(left.schema.names), []
+    for name in right.values.names:
+        new = name + suffix if name in taken else name
+        if new in taken:
+            raise NameClashError(
+                f"the join has two columns of the name {new!r}", location=location, hint="Pass another suffix=."
+            )
+        taken.append(new)
+        renamed.append((name, new))
+    columns = {name: left.schema.polars[name] for name in left.values.names}
+    columns |= {new: right.schema.polars[name] for name, new in renamed}
+    return Schema.of_polars(columns, location=location), tuple(renamed)
+
+
+def _check_how(how: str, allowed: tuple[str, ...], location: Location | None) -> None:
+    if how not in allowed:
+        raise UnsupportedError(f"how={how!r} is not one of {', '.join(allowed)}", location=location)
+
+
+def _key_text(node: Node) -> str:
+    return ", ".join(f"{name} {dtype}" for name, dtype in zip(node.key.names, node.key.dtypes, strict=True))
+
+
+def _output_name(expression: pl.Expr, location: Location | None) -> str:
+    if not isinstance(expression, pl.Expr):
+        raise SchemaError(
+            f"agg() takes expressions, got {expression!r}", location=location, hint="agg(total=col('amount').sum())"
+        )
+    return expression.meta.output_name()
+
+
+def _only(found: pl.Schema) -> pl.DataType:
+    (dtype,) = found.values()
+    return dtype

@@ -1,0 +1,104 @@
+"""Tables: the latest value for each key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from everstate.dsl import operations, stateful
+from everstate.dsl.flow import Flow
+from everstate.topology.errors import UnsupportedError
+from everstate.topology.location import caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+
+class Table(Flow):
+    """A table: rows by key, changed by upserts and tombstones."""
+
+    def join(  # noqa: PLR0913 - one call with the options of every join
+        self,
+        other: Table,
+        how: str = "inner",
+        on: str | pl.Expr | Callable[..., Any] | None = None,
+        joiner: Callable[..., Any] | None = None,
+        suffix: str = "_right",
+        schema: object | None = None,
+    ) -> Self:
+        """Join with another table; a change on either side re-evaluates the rows it touches, a delete propagates.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> orders = app.table("orders", key="id", schema={"id": str, "customer": str, "amount": int})
+            >>> people = app.table("people", key="customer", schema={"customer": str, "name": str})
+            >>> _ = orders.join(people, on="customer").to("named-orders")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("people", "c1", {"name": "Ada"})
+            >>> driver.send("orders", "o1", {"customer": "c1", "amount": 5})
+            >>> driver.table("named-orders")
+            {'o1': {'customer': 'c1', 'amount': 5, 'name': 'Ada'}}
+
+        Args:
+            other: The right table.
+            how: "inner", "left" or "outer"; with `on` "inner" or "left".
+            on: A column, expression or function of this table that gives the other table's key: a foreign-key join.
+                Without it the keys of both are joined. The result has this table's key.
+            joiner: (left value, right value) -> value, with None for a side that has none.
+            suffix: Added to right columns whose name the left has too.
+            schema: What the joiner returns; else its return annotation.
+        """
+        location = caller()
+        self._require_table(other)
+        if on is None:
+            node = stateful.joined(
+                self.node, other.node, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
+            )
+            return self._with(node)
+        (key_type,) = other.node.key.dtypes if len(other.node.key.dtypes) == 1 else (None,)
+        by = operations.foreign_keying(self.node, on, key_type, location)
+        return self._with(
+            stateful.foreign_joined(
+                self.node, other.node, on=by, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
+            )
+        )
+
+    def merge(self, *others: Any) -> NoReturn:
+        """Refused: two tables may hold the same key."""
+        del others
+        raise UnsupportedError(
+            "merge works on streams, this is a table",
+            location=caller(),
+            hint="Two tables may hold the same key: say how they combine with join(other, how='outer').",
+        )
+
+    def flat_map(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: several rows cannot have one key."""
+        del args, kwargs
+        raise UnsupportedError(
+            "flat_map works on streams, this is a table",
+            location=caller(),
+            hint="Several rows cannot have one key; use map() to a list column, or read the topic with app.stream().",
+        )
+
+    def apply(self, fn: Callable[..., Any], *, stateful: bool = False, schema: object | None = None) -> Self:
+        """As `map`; with `stateful=True` it is refused on a table."""
+        if stateful:
+            return self._stateful(fn, "apply", schema)
+        return self._with(operations.mapped(self.node, fn, schema, caller()))
+
+    def update(self, fn: Callable[..., Any], *, stateful: bool = False) -> Self:
+        """Let a function change each row in place; with `stateful=True` it is refused on a table."""
+        if stateful:
+            return self._stateful(fn, "update", None)
+        return self._with(operations.updated(self.node, fn, caller()))
+
+    def _require_table(self, other: object) -> None:
+        if not isinstance(other, Table):
+            raise UnsupportedError(
+                f"a table joins a table, this is a {type(other).__name__.lower()}",
+                location=caller(),
+                hint="Read the topic with app.table(), or aggregate the stream first.",
+            )

@@ -1,0 +1,77 @@
+"""The end of a unit: changes or rows as records of the output topic, and dead letters as records of their own."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.kernels.changes import consolidate
+from everstate.kernels.encode import encode_values
+from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, TOPIC, TS
+from everstate.topology.nodes import Kind
+
+if TYPE_CHECKING:
+    from everstate.topology.nodes import Output
+    from everstate.topology.unit import Unit
+
+#: A record on its way to a topic.
+RECORD: Final[dict[str, pl.DataType]] = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64()}
+
+
+def update(node: Output, rows: pl.DataFrame) -> pl.DataFrame:
+    """The records to publish, in an order that depends on their content alone.
+
+    A table's changes become at most one record a key, a tombstone where only the retraction is left, and none where the
+    value did not change. A stream's rows all go out, in order of their stream time and position.
+    """
+    if node.kind is Kind.STREAM:
+        rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
+        return _records(rows, encode_values(rows.select(node.record.names), node.record, node.format))
+    changes = consolidate(rows, node.record.names)
+    added = changes.filter(pl.col(OP) > 0)
+    gone = changes.filter(pl.col(OP) < 0).join(added, on=KEY, how="anti")
+    upserts = _records(added, encode_values(added.select(node.record.names), node.record, node.format))
+    tombstones = _records(gone, pl.repeat(None, gone.height, dtype=pl.Binary, eager=True))
+    return pl.concat([upserts, tombstones]).sort("key")
+
+
+def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:
+    return rows.select(pl.col(KEY).alias("key"), values.alias("value"), pl.col(TS).alias("ts"))
+
+
+def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:
+    """Dead letters as records of `<output>.dlq`, a table keyed by (topic, partition, offset).
+
+    A record that failed in several steps has one entry, that of the first step by name.
+    """
+    distinct = letters.sort(TOPIC, PART, OFF, "step", "reason").unique(
+        [TOPIC, PART, OFF], keep="first", maintain_order=True
+    )
+    keys, values = [], []
+    for row in distinct.iter_rows(named=True):
+        place = [unit.topics[row[TOPIC]], row[PART], row[OFF]]
+        keys.append(json.dumps(place, separators=(",", ":"), ensure_ascii=False).encode())
+        letter = {
+            "topic": place[0],
+            "partition": place[1],
+            "offset": place[2],
+            "reason": row["reason"],
+            "step": row["step"],
+            "key": _readable(row[KEY]),
+            "value": _readable(row["value"]),
+        }
+        values.append(json.dumps(letter, ensure_ascii=False).encode())
+    return pl.DataFrame({"key": keys, "value": values, "ts": distinct[TS]}, schema=RECORD)
+
+
+def _readable(data: bytes | None) -> object:
+    """Bytes as text where they are text, else as base64."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"$bytes": base64.b64encode(data).decode()}

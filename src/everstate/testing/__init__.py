@@ -1,0 +1,5 @@
+"""Testing services in the test's own process, without Spark."""
+
+from everstate.testing.driver import Driver, DriverRecord
+
+__all__ = ["Driver", "DriverRecord"]

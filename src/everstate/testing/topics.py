@@ -1,0 +1,83 @@
+"""Topics in memory, partitioned as Kafka would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from everstate.topology.partitioner import partition_of
+
+
+@dataclass(frozen=True)
+class StoredRecord:
+    """A record as bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    ts: int
+    partition: int
+    offset: int
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class Topics:
+    """All topics of a driver.
+
+    Args:
+        partitions: Partitions of every topic.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self._records: dict[str, list[list[StoredRecord]]] = {}
+        self._published: dict[str, list[StoredRecord]] = {}
+        self._turn = 0
+
+    def append(  # noqa: PLR0913 - the parts of a record
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        ts: int,
+        partition: int | None = None,
+        headers: dict[str, bytes] | None = None,
+    ) -> None:
+        """Add a record; without a partition, where the key belongs, and in turn where there is no key."""
+        if partition is None:
+            partition = self._place(key)
+        lane = self._lanes(topic)[partition]
+        record = StoredRecord(key, value, ts, partition, len(lane), tuple((headers or {}).items()))
+        lane.append(record)
+        self._published.setdefault(topic, []).append(record)
+
+    def end(self, topic: str) -> list[int]:
+        """The next offset of every partition."""
+        return [len(lane) for lane in self._lanes(topic)]
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> pl.DataFrame:
+        """A range of a partition as a records frame."""
+        lane = self._lanes(topic)[partition][start:end]
+        return pl.DataFrame(
+            {
+                "key": [record.key for record in lane],
+                "value": [record.value for record in lane],
+                "ts": [record.ts for record in lane],
+                "offset": [record.offset for record in lane],
+            },
+            schema={"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "offset": pl.Int64},
+        )
+
+    def all(self, topic: str) -> list[StoredRecord]:
+        """Every record, in the order of publication."""
+        return self._published.get(topic, [])
+
+    def _lanes(self, topic: str) -> list[list[StoredRecord]]:
+        return self._records.setdefault(topic, [[] for _ in range(self.partitions)])
+
+    def _place(self, key: bytes | None) -> int:
+        if key is None:
+            self._turn += 1
+            return (self._turn - 1) % self.partitions
+        return int(partition_of(pl.Series([key], dtype=pl.Binary), self.partitions)[0])

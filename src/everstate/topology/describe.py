@@ -1,0 +1,154 @@
+"""A service in words and as data: units, stages, nodes, topics, stores, neighbours, order-sensitive steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everstate.topology.nodes import Node, Output, Project, Source
+
+if TYPE_CHECKING:
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a service consists of.
+
+    Example:
+        >>> import everstate as es
+        >>> app = es.Service("docs")
+        >>> orders = app.table("orders", key="id", schema={"id": str, "customer": str})
+        >>> _ = orders.group_by("customer").agg(orders=es.count()).to("by-customer")
+        >>> print(app.describe())
+        service docs (records that cannot be processed: dead-letter)
+        output by-customer: table, key customer, from orders
+          sub-topology 0
+            orders.source: source of orders -> orders.table
+          sub-topology 1
+            orders.table: table of orders, keeps state -> by-customer.aggregate
+          sub-topology 2
+            by-customer.aggregate: aggregate by customer, keeps state -> by-customer.output
+            by-customer.output: output to by-customer
+
+    Attributes:
+        service: The service's name.
+        on_error: The policy for records that cannot be processed.
+        units: The outputs with what feeds them.
+    """
+
+    service: str
+    on_error: str
+    units: list[Unit]
+
+    def __str__(self) -> str:
+        lines = [f"service {self.service} (records that cannot be processed: {self.on_error})"]
+        for unit in self.units:
+            lines += _unit_lines(unit)
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "service": self.service,
+            "on_error": self.on_error,
+            "outputs": [unit_json(unit) for unit in self.units],
+        }
+
+
+def unit_json(unit: Unit) -> dict[str, Any]:
+    """One output as plain data."""
+    names = node_names(unit)
+    return {
+        "output": unit.output.topic,
+        "kind": str(unit.output.kind),
+        "key": list(unit.output.key.names),
+        "value": {field.name: str(field.type.name) for field in unit.output.record.fields},
+        "topics": {"read": list(unit.topics), "written": [unit.output.topic, f"{unit.output.topic}.dlq"]},
+        "sub_topologies": [
+            {"number": stage, "nodes": [_node_json(unit, n, node, names) for n, node in unit.members(stage)]}
+            for stage in range(unit.depth + 1)
+        ],
+        "order_sensitive": [names[unit.nodes.index(node)] for node in unit.order_sensitive],
+    }
+
+
+def node_names(unit: Unit) -> list[str]:
+    """A name for each node: what the user named (source or output topic) and what the step does.
+
+    Names are not counted through the topology: a step that is inserted renames only steps of its own kind on its own
+    chain.
+    """
+    names: list[str] = []
+    for node in unit.nodes:
+        base = f"{_anchor(unit, node)}.{word(node).replace(' ', '-')}"
+        taken = sum(1 for name in names if name == base or name.startswith(f"{base}-"))
+        names.append(base if not taken else f"{base}-{taken + 1}")
+    return names
+
+
+def word(node: Node) -> str:
+    """What the user wrote."""
+    return node.word if isinstance(node, Project) else node.operation
+
+
+def _anchor(unit: Unit, node: Node) -> str:
+    """The source a node belongs to as long as it has just one; the output afterwards."""
+    current = node
+    while len(current.inputs) == 1 and not any(current.rekeys(port) for port in range(len(current.inputs))):
+        current = current.inputs[0]
+    if isinstance(current, Source) and not isinstance(node, Output):
+        return current.topic
+    return unit.output.topic
+
+
+def _node_json(unit: Unit, number: int, node: Node, names: list[str]) -> dict[str, Any]:
+    return {
+        "name": names[number],
+        "operation": word(node),
+        "kind": str(node.kind),
+        "key": list(node.key.names),
+        "columns": list(node.schema.names),
+        "store": names[number] if keeps_state(node) else None,
+        "order_sensitive": node.order_sensitive,
+        "from": [names[edge.source] for edge in unit.into(number)],
+        "to": [names[edge.target] for edge in unit.out_of(number)],
+        "location": str(node.location) if node.location else None,
+    }
+
+
+def keeps_state(node: Node) -> bool:
+    """Whether a node has a store."""
+    return node.placed and not isinstance(node, Output)
+
+
+def _unit_lines(unit: Unit) -> list[str]:
+    output, names = unit.output, node_names(unit)
+    lines = [f"output {output.topic}: {output.kind}, key {', '.join(output.key.names)}, from {', '.join(unit.topics)}"]
+    for stage in range(unit.depth + 1):
+        lines.append(f"  sub-topology {stage}")
+        for number, node in unit.members(stage):
+            after = ", ".join(names[edge.target] for edge in unit.out_of(number))
+            lines.append(f"    {names[number]}: {_phrase(node)}" + (f" -> {after}" if after else ""))
+    if unit.order_sensitive:
+        steps = ", ".join(names[unit.nodes.index(node)] for node in unit.order_sensitive)
+        lines.append(f"  depends on the order of arrival: {steps}")
+    return lines
+
+
+def _phrase(node: Node) -> str:
+    text = word(node)
+    if isinstance(node, Source):
+        text += f" of {node.topic}"
+    elif isinstance(node, Output):
+        text += f" to {node.topic}"
+    elif any(node.rekeys(port) for port in range(len(node.inputs))):
+        text += f" by {', '.join(node.key.names)}"
+    elif node.operation == "table":
+        text += f" of {_anchor_topic(node)}"
+    return text + (", keeps state" if keeps_state(node) else "")
+
+
+def _anchor_topic(node: Node) -> str:
+    source = node.inputs[0]
+    return source.topic if isinstance(source, Source) else ""
