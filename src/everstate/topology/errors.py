@@ -24,6 +24,7 @@
     ├── RecordError                  one record cannot be processed
     │   ├── DecodeError              its bytes do not fit the schema
     │   ├── UserFunctionError        a function of the service raised
+    │   ├── StateValueError          a function put something into its state that cannot be stored
     │   └── NumberOverflowError      an integer result does not fit into 64 bits
     └── EngineError                  Spark, Java or a worker failed: the message says what to do
 """
@@ -175,6 +176,10 @@ class DecodeError(RecordError, ValueError):
 
 class UserFunctionError(RecordError):
     """A function of the service raised."""
+
+
+class StateValueError(RecordError, TypeError):
+    """A stateful function used its state in a way, or with a value, that cannot be."""
 
 
 class NumberOverflowError(RecordError, ArithmeticError):
