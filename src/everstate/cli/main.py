@@ -1,0 +1,61 @@
+"""The `everstate` command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from everstate.cli.clear import clear
+from everstate.cli.consume import consume
+from everstate.cli.describe import describe
+from everstate.cli.graph import graph
+from everstate.cli.produce import produce
+from everstate.cli.run import run
+from everstate.cli.topic import topic_app
+from everstate.topology.errors import EverstateError
+
+app = typer.Typer(
+    name="everstate",
+    help="Stateful streaming services in Python, on Spark, that never need a reset.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(run)
+app.command()(describe)
+app.command()(graph)
+app.command()(clear)
+app.add_typer(topic_app, name="topic", help="Create, list, describe, compact and delete topics.")
+app.command()(produce)
+app.command()(consume)
+
+
+def main() -> None:
+    """Run a command; errors are shown as a message, never as a traceback."""
+    try:
+        app()
+    except EverstateError as error:
+        _show(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone, as in `everstate consume t | head`.
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _show(error: EverstateError) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[bold red]error:[/] {escape(error.message)}")
+    if error.location:
+        console.print(f"  at {escape(str(error.location))}")
+    if error.hint:
+        console.print(f"  {escape(error.hint)}")
+
+
+if __name__ == "__main__":
+    main()
