@@ -37,7 +37,7 @@ def murmur2(keys: pl.Series) -> npt.NDArray[np.uint32]:
         >>> murmur2(pl.Series([b"21"], dtype=pl.Binary)).astype("int32").tolist()
         [-973932308]
     """
-    data, starts, lengths = _buffers(keys)
+    data, starts, lengths = binary_buffers(keys)
     words = _words_at_every_byte(data)
     hashes = np.uint32(_SEED) ^ lengths.astype(np.uint32)
     whole = lengths >> 2
@@ -97,8 +97,8 @@ def _along(value: int, words: npt.NDArray[np.uint32]) -> int:
     return value
 
 
-def _buffers(keys: pl.Series) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The bytes of all keys in a row, and where each key starts and how long it is."""
+def binary_buffers(keys: pl.Series) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The bytes of all keys in a row, and where each key starts and how long it is; a null has length 0."""
     array: Any = keys.cast(pl.Binary).rechunk().to_arrow()
     if array.type != pa.large_binary():
         array = array.cast(pa.large_binary())

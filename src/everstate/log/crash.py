@@ -1,0 +1,74 @@
+"""Numbered places at which a test may kill the process.
+
+What must survive a crash is only known if the crash has been tried. Each place that separates two durable steps calls
+`crash_point` with its name; with `EVERSTATE_CRASH=name` (or `name:3` for the third time) the process kills itself
+there, as abruptly as a power cut would end it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Final
+
+from everstate.topology.errors import ConfigurationError
+
+VARIABLE: Final = "EVERSTATE_CRASH"
+
+#: Every crash point with its number, in the order in which one micro-batch meets them.
+CRASH_POINTS: Final[dict[str, int]] = {
+    "batch.before_state": 1,
+    "batch.after_state": 2,
+    "log.stage.before_sync": 3,
+    "log.stage.after_sync": 4,
+    "sink.before_commit": 5,
+    "log.commit.before_transaction": 6,
+    "log.commit.inside_transaction": 7,
+    "log.commit.after_transaction": 8,
+    "sink.after_commit": 9,
+    "log.append.before_transaction": 10,
+    "log.append.inside_transaction": 11,
+    "log.append.after_transaction": 12,
+    "log.compact.before_swap": 13,
+    "log.compact.inside_swap": 14,
+    "log.compact.after_swap": 15,
+    "log.delete.after_transaction": 16,
+    "log.garbage.before_unlink": 17,
+    "log.garbage.after_unlink": 18,
+}
+
+_hits: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+def crash_point(name: str) -> None:
+    """Kill this process if it was told to die here.
+
+    Raises:
+        ConfigurationError: If no such crash point is listed, or the environment names one that is not.
+    """
+    if name not in CRASH_POINTS:
+        raise ConfigurationError(
+            f"unknown crash point {name!r}", hint=f"The crash points are: {', '.join(CRASH_POINTS)}."
+        )
+    wanted = os.environ.get(VARIABLE)
+    if wanted is None:
+        return
+    target, hit = _parse(wanted)
+    if target != name:
+        return
+    with _lock:
+        _hits[name] = _hits.get(name, 0) + 1
+        if _hits[name] != hit:
+            return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _parse(wanted: str) -> tuple[str, int]:
+    target, _, count = wanted.partition(":")
+    if target not in CRASH_POINTS or not (count or "1").isdecimal():
+        raise ConfigurationError(
+            f"{VARIABLE}={wanted} names no crash point", hint=f"The crash points are: {', '.join(CRASH_POINTS)}."
+        )
+    return target, int(count or "1")

@@ -1,0 +1,256 @@
+"""Topics, partitions and segments as rows of the manifest. Every function runs inside a transaction of the caller."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from everstate.log.embedded.segments import Block, Segment
+from everstate.log.protocol import TopicConfig, TopicInfo
+from everstate.topology.errors import (
+    ConfigurationError,
+    LogError,
+    OffsetOutOfRangeError,
+    TopicExistsError,
+    TopicNotFoundError,
+)
+from everstate.topology.topic_names import check_topic_name
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
+TOPICS_FOLDER: Final = "topics"
+#: Enough of the name to be recognised; with the number in front, folders stay apart where case does not count.
+_NAME_IN_FOLDER: Final = 100
+MAX_PARTITIONS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic's row."""
+
+    id: int
+    name: str
+    folder: str
+    config: TopicConfig
+
+
+@dataclass(frozen=True)
+class StoredSegment:
+    """A segment with the number of its row."""
+
+    id: int
+    segment: Segment
+
+
+def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exist_ok: bool, now_ms: int) -> Topic:
+    """Add a topic, or return the one that is there."""
+    check_topic_name(name)
+    _check_config(name, config)
+    if database.execute("SELECT 1 FROM topics WHERE name = ?", (name,)).fetchone():
+        if exist_ok:
+            return topic_named(database, name)
+        raise TopicExistsError(name)
+    cursor = database.execute(
+        "INSERT INTO topics (name, folder, compact, retention_ms, delete_retention_ms, created_ms) "
+        "VALUES (?, '', ?, ?, ?, ?)",
+        (name, config.compact, config.retention_ms, config.delete_retention_ms, now_ms),
+    )
+    topic_id = cursor.lastrowid
+    folder = f"{TOPICS_FOLDER}/{topic_id:06d}-{name[:_NAME_IN_FOLDER]}"
+    database.execute("UPDATE topics SET folder = ? WHERE id = ?", (folder, topic_id))
+    database.executemany(
+        "INSERT INTO partitions (topic_id, partition) VALUES (?, ?)",
+        [(topic_id, number) for number in range(config.partitions)],
+    )
+    return topic_named(database, name)
+
+
+def _check_config(name: str, config: TopicConfig) -> None:
+    if not 1 <= config.partitions <= MAX_PARTITIONS:
+        raise ConfigurationError(
+            f"topic {name!r} cannot have {config.partitions} partitions", hint=f"Use 1 to {MAX_PARTITIONS}."
+        )
+    for setting in ("retention_ms", "delete_retention_ms"):
+        value = getattr(config, setting)
+        if value is not None and value < 0:
+            raise ConfigurationError(
+                f"topic {name!r} cannot have {setting}={value}", hint="Use 0 or more milliseconds."
+            )
+
+
+def topic_named(database: sqlite3.Connection, name: str) -> Topic:
+    """The topic of that name.
+
+    Raises:
+        TopicNotFoundError: If there is none.
+    """
+    check_topic_name(name)
+    row = database.execute("SELECT * FROM topics WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        raise TopicNotFoundError(name)
+    partitions = database.execute("SELECT count(*) FROM partitions WHERE topic_id = ?", (row["id"],)).fetchone()[0]
+    config = TopicConfig(
+        partitions=partitions,
+        compact=bool(row["compact"]),
+        retention_ms=row["retention_ms"],
+        delete_retention_ms=row["delete_retention_ms"],
+    )
+    return Topic(row["id"], name, row["folder"], config)
+
+
+def names(database: sqlite3.Connection) -> list[str]:
+    """The names of all topics, sorted."""
+    return sorted(row["name"] for row in database.execute("SELECT name FROM topics"))
+
+
+def delete(database: sqlite3.Connection, name: str) -> None:
+    """Remove a topic; its files may go at once, since nothing can read them any more."""
+    topic = topic_named(database, name)
+    files = [
+        row["file"] for row in database.execute("SELECT DISTINCT file FROM segments WHERE topic_id = ?", (topic.id,))
+    ]
+    database.execute("DELETE FROM topics WHERE id = ?", (topic.id,))
+    retire_files(database, files, now_ms=0)
+
+
+def describe(database: sqlite3.Connection, name: str) -> TopicInfo:
+    """Configuration, offsets and size of a topic."""
+    topic = topic_named(database, name)
+    rows = database.execute(
+        "SELECT partition, begin_offset, end_offset FROM partitions WHERE topic_id = ? ORDER BY partition", (topic.id,)
+    ).fetchall()
+    size = database.execute(
+        "SELECT coalesce(sum(records), 0) AS records, coalesce(sum(bytes), 0) AS bytes "
+        "FROM segments WHERE topic_id = ?",
+        (topic.id,),
+    ).fetchone()
+    return TopicInfo(
+        name,
+        topic.config,
+        {row["partition"]: row["begin_offset"] for row in rows},
+        {row["partition"]: row["end_offset"] for row in rows},
+        size["records"],
+        size["bytes"],
+    )
+
+
+def bounds(database: sqlite3.Connection, topic: Topic, partition: int) -> tuple[int, int]:
+    """The first offset of a partition and the next one to be written."""
+    row = database.execute(
+        "SELECT begin_offset, end_offset FROM partitions WHERE topic_id = ? AND partition = ?", (topic.id, partition)
+    ).fetchone()
+    if row is None:
+        raise LogError(
+            f"topic {topic.name!r} has no partition {partition}",
+            hint=f"It has {topic.config.partitions}, numbered from 0.",
+        )
+    return row["begin_offset"], row["end_offset"]
+
+
+def check_range(database: sqlite3.Connection, topic: Topic, partition: int, start: int, end: int | None = None) -> None:
+    """Refuse offsets that the partition does not have.
+
+    Raises:
+        OffsetOutOfRangeError: If records from `start` on have been deleted, or do not exist yet.
+    """
+    begin, limit = bounds(database, topic, partition)
+    place = f"topic {topic.name!r}, partition {partition}"
+    if start < begin:
+        raise OffsetOutOfRangeError(
+            f"offset {start} of {place} is gone: retention has deleted everything before offset {begin}",
+            hint=f"Read from offset {begin} on, or keep records longer: create the topic with a longer retention.",
+        )
+    highest = start if end is None else max(start, end)
+    if highest > limit:
+        raise OffsetOutOfRangeError(
+            f"offset {highest} of {place} is not there yet: the next record will get offset {limit}",
+            hint="The reader's position comes from another log, or the topic was deleted and created again.",
+        )
+
+
+def segments(
+    database: sqlite3.Connection, topic: Topic, partition: int, *, start: int = 0, end: int | None = None
+) -> list[StoredSegment]:
+    """The segments of a partition that hold offsets of a range, in order."""
+    rows = database.execute(
+        "SELECT * FROM segments WHERE topic_id = ? AND partition = ? AND end_offset > ? "
+        "AND (?4 IS NULL OR base_offset < ?4) ORDER BY base_offset",
+        (topic.id, partition, start, end),
+    )
+    return [StoredSegment(row["id"], _segment(row)) for row in rows]
+
+
+def segments_of_commit(database: sqlite3.Connection, commit_id: int) -> list[tuple[str, int, Segment]]:
+    """What a commit published: topic, partition and segment, in order."""
+    rows = database.execute(
+        "SELECT segments.*, topics.name FROM segments JOIN topics ON topics.id = topic_id "
+        "WHERE commit_id = ? ORDER BY topic_id, partition, base_offset",
+        (commit_id,),
+    )
+    return [(row["name"], row["partition"], _segment(row)) for row in rows]
+
+
+def _segment(row: sqlite3.Row) -> Segment:
+    return Segment(
+        row["base_offset"],
+        row["end_offset"],
+        row["file"],
+        row["file_bytes"],
+        bool(row["sparse"]),
+        row["max_ts"],
+        row["appended_ms"],
+        tuple(Block(*block) for block in json.loads(row["blocks"])),
+    )
+
+
+def insert_segment(
+    database: sqlite3.Connection, topic: Topic, partition: int, segment: Segment, *, commit_id: int | None = None
+) -> None:
+    """Make a segment's records part of its partition."""
+    database.execute(
+        "INSERT INTO segments (topic_id, partition, base_offset, end_offset, file, file_bytes, sparse, records, bytes, "
+        "max_ts, appended_ms, commit_id, blocks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            topic.id,
+            partition,
+            segment.base,
+            segment.end,
+            segment.file,
+            segment.file_bytes,
+            segment.sparse,
+            segment.records,
+            segment.size,
+            segment.max_ts,
+            segment.appended_ms,
+            commit_id,
+            json.dumps(segment.blocks, separators=(",", ":")),
+        ),
+    )
+
+
+def remove_segments(database: sqlite3.Connection, ids: Sequence[int], *, now_ms: int) -> None:
+    """Take segments out; files that no segment names any more are noted for deletion."""
+    files: set[str] = set()
+    for number in ids:
+        row = database.execute("DELETE FROM segments WHERE id = ? RETURNING file", (number,)).fetchone()
+        if row is not None:
+            files.add(row["file"])
+    retire_files(database, files, now_ms=now_ms)
+
+
+def retire_files(database: sqlite3.Connection, files: Iterable[str], *, now_ms: int) -> None:
+    """Note files for deletion, except those that a segment still names."""
+    for file in files:
+        if not is_named(database, file):
+            database.execute(
+                "INSERT OR IGNORE INTO retired_files (file, retired_ms) VALUES (?, ?)",
+                (file, now_ms),
+            )
+
+
+def is_named(database: sqlite3.Connection, file: str) -> bool:
+    """Whether any segment is in this file."""
+    return database.execute("SELECT 1 FROM segments WHERE file = ? LIMIT 1", (file,)).fetchone() is not None

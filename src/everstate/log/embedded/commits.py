@@ -1,0 +1,165 @@
+"""Atomic commits of micro-batches: what is new, what was there before, and what does not fit.
+
+A batch is known by all that identifies it, not by its number alone: a lost checkpoint, one restored from a copy, or a
+second query would count the same numbers again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+from everstate.log.crash import crash_point
+from everstate.log.embedded import catalogue, corrections, leases, publishing
+from everstate.log.protocol import Commit, CommitResult, Ranges, Staged, Vector
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from everstate.log.embedded.store import Store
+    from everstate.topology.errors import CommitConflictError
+
+
+def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
+    """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
+    crash_point("log.commit.before_transaction")
+    with store.manifest.writing() as database:
+        leases.check(database, batch.lease_name, batch.token)
+        last_id, last = _last(database, batch.service, batch.output)
+        verdict = judge(last, batch)
+        if verdict == "new":
+            if last_id is not None:
+                # Only the last batch can come again, so only its segments need to be known as its own.
+                database.execute("UPDATE segments SET commit_id = NULL WHERE commit_id = ?", (last_id,))
+            commit_id = _insert(database, batch, now_ms=store.clock())
+            result = CommitResult("committed", publishing.publish(store, database, staged, commit_id=commit_id))
+            crash_point("log.commit.inside_transaction")
+        elif last_id is not None and verdict == "same":
+            result = CommitResult("skipped", _ranges(database, last_id))
+    if last_id is not None and verdict == "differs":
+        result = _correct(store, batch, staged, last_id)
+    crash_point("log.commit.after_transaction")
+    if result.status != "committed":
+        publishing.abort(store, staged)
+    return result
+
+
+def _correct(store: Store, batch: Commit, staged: Sequence[Staged], commit_id: int) -> CommitResult:
+    """Publish what the batch has now and the log does not; the files are compared outside the transaction."""
+    difference = corrections.difference(store, batch, staged, commit_id)
+    try:
+        with store.manifest.writing() as database:
+            leases.check(database, batch.lease_name, batch.token)
+            current_id, current = _last(database, batch.service, batch.output)
+            if current_id != commit_id or judge(current, batch) != "differs":
+                raise _conflict(batch, "another process committed for it at the same moment")  # noqa: TRY301 - undone below
+            database.execute(
+                "UPDATE commits SET digest = ?, token = ?, committed_ms = ? WHERE id = ?",
+                (batch.digest, batch.token, store.clock(), commit_id),
+            )
+            offsets = publishing.publish(store, database, difference, commit_id=commit_id)
+            crash_point("log.commit.inside_transaction")
+    except BaseException:
+        publishing.abort(store, difference)
+        raise
+    return CommitResult("corrected", offsets)
+
+
+def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs"]:
+    """Whether a batch follows on the last one, is the last one, or is the last one with other content.
+
+    Raises:
+        CommitConflictError: If it is none of these.
+    """
+    if last is None:
+        return "new"
+    if batch.generation != last.generation:
+        raise _conflict(batch, f"the log was written by generation {last.generation}, this is {batch.generation}")
+    if batch.query_id != last.query_id:
+        raise _conflict(batch, f"the log was written by query {last.query_id}, this is query {batch.query_id}")
+    if batch.batch_id == last.batch_id:
+        if (batch.start, batch.end) != (last.start, last.end):
+            raise _conflict(
+                batch, f"the log has this batch from {last.start} to {last.end}, not {batch.start} to {batch.end}"
+            )
+        return "same" if batch.digest == last.digest else "differs"
+    if batch.batch_id != last.batch_id + 1:
+        raise _conflict(batch, f"the last batch in the log is {last.batch_id}, so the next is {last.batch_id + 1}")
+    if batch.start != last.end:
+        raise _conflict(batch, f"it begins at {batch.start}, but the batch before ended at {last.end}")
+    return "new"
+
+
+def _conflict(batch: Commit, reason: str) -> CommitConflictError:
+    return corrections.conflict(batch, reason)
+
+
+def last_commit(database: sqlite3.Connection, service: str, output: str) -> Commit | None:
+    """The last batch of an output."""
+    return _last(database, service, output)[1]
+
+
+def _last(database: sqlite3.Connection, service: str, output: str) -> tuple[int | None, Commit | None]:
+    row = database.execute(
+        "SELECT * FROM commits WHERE service = ? AND output = ? ORDER BY id DESC LIMIT 1", (service, output)
+    ).fetchone()
+    if row is None:
+        return None, None
+    return row["id"], Commit(
+        service=row["service"],
+        output=row["output"],
+        generation=row["generation"],
+        query_id=row["query_id"],
+        batch_id=row["batch_id"],
+        start=_vector(row["start_vector"]),
+        end=_vector(row["end_vector"]),
+        digest=row["digest"],
+        token=row["token"],
+        lease=row["lease"],
+        committed_ms=row["committed_ms"],
+    )
+
+
+def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
+    cursor = database.execute(
+        "INSERT INTO commits (service, output, generation, query_id, batch_id, start_vector, end_vector, digest, "
+        "token, lease, committed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            batch.service,
+            batch.output,
+            batch.generation,
+            batch.query_id,
+            batch.batch_id,
+            json.dumps(batch.start),
+            json.dumps(batch.end),
+            batch.digest,
+            batch.token,
+            batch.lease,
+            now_ms,
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _vector(text: str) -> Vector:
+    return {
+        topic: {int(partition): offset for partition, offset in offsets.items()}
+        for topic, offsets in json.loads(text).items()
+    }
+
+
+def _ranges(database: sqlite3.Connection, commit_id: int) -> Ranges:
+    ranges: Ranges = {}
+    for topic, partition, segment in catalogue.segments_of_commit(database, commit_id):
+        known = ranges.setdefault(topic, {})
+        known[partition] = (known.get(partition, (segment.base, 0))[0], segment.end)
+    return ranges
+
+
+def forget(database: sqlite3.Connection, service: str) -> None:
+    """Drop a service's commits; what they published stays."""
+    database.execute(
+        "UPDATE segments SET commit_id = NULL WHERE commit_id IN (SELECT id FROM commits WHERE service = ?)", (service,)
+    )
+    database.execute("DELETE FROM commits WHERE service = ?", (service,))

@@ -1,0 +1,191 @@
+"""The embedded log as a `Log`: each operation in one or two lines, the work is in the modules beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from everstate.log.crash import crash_point
+from everstate.log.embedded import catalogue, commits, compaction, garbage, leases, publishing, reading
+from everstate.log.embedded.store import Clock, Store, wall_clock
+from everstate.log.protocol import (
+    Commit,
+    CommitResult,
+    Holder,
+    Lease,
+    Split,
+    Staged,
+    TopicConfig,
+    TopicInfo,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+
+class EmbeddedLog:
+    """Topics in a folder, for any number of processes on one machine.
+
+    Args:
+        path: The folder; it is created if it is not there.
+        clock: Gives the time in milliseconds; tests set their own.
+
+    Example:
+        >>> import tempfile
+        >>> log = EmbeddedLog(tempfile.mkdtemp())
+        >>> log.create_topic("orders", TopicConfig(partitions=2))
+        >>> log.append("orders", pl.DataFrame({"key": [b"o1"], "value": [b"12"], "ts": [0]}))
+        >>> log.latest("orders")["value"].to_list()
+        [b'12']
+    """
+
+    def __init__(self, path: Path | str, *, clock: Clock = wall_clock) -> None:
+        self._store = Store(Path(path).absolute(), clock)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A connection cannot travel to another process, the folder's name can.
+        return (type(self), (str(self.path),))
+
+    def __repr__(self) -> str:
+        return f"EmbeddedLog({str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The log's folder."""
+        return self._store.root
+
+    @property
+    def url(self) -> str:
+        """What `open_log` needs to open this log again in another process."""
+        return str(self.path)
+
+    def close(self) -> None:
+        """Close the manifest's connections; a later call opens new ones."""
+        self._store.manifest.close()
+
+    def create_topic(self, name: str, config: TopicConfig | None = None, *, exist_ok: bool = False) -> None:
+        """Create a topic; with `exist_ok`, one that is there keeps its own configuration."""
+        with self._store.manifest.writing() as database:
+            catalogue.create(database, name, config or TopicConfig(), exist_ok=exist_ok, now_ms=self._store.clock())
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all its records."""
+        with self._store.manifest.writing() as database:
+            catalogue.delete(database, name)
+        crash_point("log.delete.after_transaction")
+        garbage.collect(self._store)
+
+    def topics(self) -> list[str]:
+        """The names of all topics, sorted."""
+        with self._store.manifest.reading() as database:
+            return catalogue.names(database)
+
+    def describe(self, name: str) -> TopicInfo:
+        """Configuration, offsets and size of a topic."""
+        with self._store.manifest.reading() as database:
+            return catalogue.describe(database, name)
+
+    def append(self, topic: str, frame: pl.DataFrame) -> None:
+        """Append records, all or none of them; durable when this returns."""
+        publishing.append(self._store, topic, frame)
+
+    def begin_offsets(self, topics: Sequence[str]) -> Vector:
+        """The first offset of every partition."""
+        with self._store.manifest.reading() as database:
+            return {name: catalogue.describe(database, name).start for name in topics}
+
+    def end_offsets(self, topics: Sequence[str]) -> Vector:
+        """The offset of every partition that the next record will get; one consistent state of all topics."""
+        with self._store.manifest.reading() as database:
+            return {name: catalogue.describe(database, name).end for name in topics}
+
+    def splits(self, topic: str, partition: int, start: int, end: int, *, max_records: int) -> list[Split]:
+        """Cut a range of offsets into parts of at most so many records, in order."""
+        return reading.splits(self._store, topic, partition, start, end, max_records=max_records)
+
+    def read_split(self, split: Split) -> pl.DataFrame:
+        """The records of a split, in order."""
+        return reading.read_split(self._store, split)
+
+    def read(self, topic: str, partition: int, start: int, *, limit: int | None = None) -> pl.DataFrame:
+        """The records of a partition from an offset on, in order."""
+        return reading.read(self._store, topic, partition, start, limit=limit)
+
+    def latest(self, topic: str) -> pl.DataFrame:
+        """The last record of every key, without tombstones."""
+        return reading.latest(self._store, topic)
+
+    def compact(self, topic: str) -> None:
+        """Drop what is superfluous, merge small files, and delete files that nobody needs."""
+        compaction.compact(self._store, topic)
+
+    def maintain(self, topic: str) -> bool:
+        """Compact or merge if it is worth it, and say so."""
+        return compaction.maintain(self._store, topic)
+
+    def tombstones_dropped(self, positions: Vector, *, since_ms: int) -> Vector:
+        """Where a consumer at these positions may have missed deletions."""
+        with self._store.manifest.reading() as database:
+            return compaction.tombstones_dropped(database, positions, since_ms=since_ms)
+
+    def stage(self, topic: str, partition: int, frame: pl.DataFrame) -> Staged:
+        """Store records durably without making them visible."""
+        return publishing.stage(self._store, topic, partition, frame)
+
+    def stage_all(self, topic: str, frame: pl.DataFrame) -> list[Staged]:
+        """Store records of any partitions in one file, without making them visible."""
+        return publishing.stage_all(self._store, topic, frame)
+
+    def abort(self, staged: Sequence[Staged]) -> None:
+        """Give up staged records; those that a commit has named meanwhile stay."""
+        publishing.abort(self._store, staged)
+
+    def commit(self, commit: Commit, staged: Sequence[Staged]) -> CommitResult:
+        """Publish a micro-batch over all its topics, once."""
+        return commits.commit(self._store, commit, staged)
+
+    def last_commit(self, service: str, output: str) -> Commit | None:
+        """The last micro-batch of an output."""
+        with self._store.manifest.reading() as database:
+            return commits.last_commit(database, service, output)
+
+    def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
+        """Take a lease; a dead holder's is taken at once, a live one's only with `take_over`."""
+        asking = holder or leases.this_process()
+        with self._store.manifest.writing() as database:
+            return leases.acquire(database, name, asking, take_over=take_over, now_ms=self._store.clock())
+
+    def heartbeat(self, lease: Lease) -> None:
+        """Say that the holder lives."""
+        with self._store.manifest.writing() as database:
+            leases.heartbeat(database, lease, now_ms=self._store.clock())
+
+    def release(self, lease: Lease) -> None:
+        """Give a lease back."""
+        with self._store.manifest.writing() as database:
+            leases.release(database, lease)
+
+    def get_meta(self, service: str, name: str) -> str | None:
+        """A small document that a service keeps beside its topics."""
+        with self._store.manifest.reading() as database:
+            row = database.execute(
+                "SELECT value FROM documents WHERE service = ? AND name = ?", (service, name)
+            ).fetchone()
+        return None if row is None else str(row["value"])
+
+    def set_meta(self, service: str, name: str, value: str | None) -> None:
+        """Store such a document; None deletes it."""
+        with self._store.manifest.writing() as database:
+            if value is None:
+                database.execute("DELETE FROM documents WHERE service = ? AND name = ?", (service, name))
+            else:
+                database.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (service, name, value))
+
+    def forget(self, service: str) -> None:
+        """Drop a service's commits and documents, so that it can start anew."""
+        with self._store.manifest.writing() as database:
+            commits.forget(database, service)
+            database.execute("DELETE FROM documents WHERE service = ?", (service,))

@@ -1,0 +1,174 @@
+"""Reading: ranges, splits and the latest record of every key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from everstate.log import records
+from everstate.log.embedded import catalogue
+from everstate.log.embedded.segments import Block, Segment
+from everstate.log.protocol import Split
+from everstate.topology.errors import ConfigurationError, OffsetOutOfRangeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from everstate.log.embedded.store import Store
+
+#: How many superseded records `latest` carries along at most before it drops them, beside those it keeps.
+_SLACK_RECORDS = 500_000
+
+
+def scan(
+    store: Store,
+    topic: str,
+    partition: int,
+    start: int,
+    end: int | None = None,
+    *,
+    columns: list[str] | None = None,
+) -> Iterator[pl.DataFrame]:
+    """The records of a range, block by block; without `end`, up to what is there when the reading begins.
+
+    A file that compaction replaces meanwhile is looked up again, from the first offset not yet read on.
+    """
+    position = start
+    while True:
+        with store.manifest.reading() as database:
+            found = catalogue.topic_named(database, topic)
+            catalogue.check_range(database, found, partition, position, end)
+            if end is None:
+                end = catalogue.bounds(database, found, partition)[1]
+            stored = catalogue.segments(database, found, partition, start=position, end=end)
+        try:
+            for item in stored:
+                yield from store.reader.read(topic, partition, item.segment, start=position, end=end, columns=columns)
+                position = min(end, item.segment.end)
+        except FileNotFoundError as error:
+            _refuse_if_named(store, topic, partition, item.segment, error)
+        else:
+            return
+
+
+def _refuse_if_named(store: Store, topic: str, partition: int, segment: Segment, cause: FileNotFoundError) -> None:
+    with store.manifest.reading() as database:
+        if catalogue.is_named(database, segment.file):
+            raise store.reader.missing(topic, partition, segment) from cause
+
+
+def read(store: Store, topic: str, partition: int, start: int, *, limit: int | None = None) -> pl.DataFrame:
+    """The records of a partition from an offset on, at most `limit` of them."""
+    frames: list[pl.DataFrame] = []
+    count = 0
+    for frame in scan(store, topic, partition, start):
+        if limit is not None and count >= limit:
+            break
+        frames.append(frame)
+        count += len(frame)
+    whole = pl.concat(frames) if frames else records.empty()
+    return whole if limit is None else whole.head(limit)
+
+
+def splits(store: Store, topic: str, partition: int, start: int, end: int, *, max_records: int) -> list[Split]:
+    """Cut a range into parts of at most `max_records`, none of which crosses a segment."""
+    if max_records < 1:
+        raise ConfigurationError(f"a split cannot have at most {max_records} records", hint="Use 1 or more.")
+    with store.manifest.reading() as database:
+        found = catalogue.topic_named(database, topic)
+        catalogue.check_range(database, found, partition, start, end)
+        stored = catalogue.segments(database, found, partition, start=start, end=end)
+    return [
+        Split(topic, partition, first, last, replace(item.segment, blocks=tuple(blocks)).to_json())
+        for item in stored
+        for first, last, blocks in _runs(item.segment, start, end, max_records)
+    ]
+
+
+def _runs(segment: Segment, start: int, end: int, max_records: int) -> Iterator[tuple[int, int, list[Block]]]:
+    """Runs of blocks with at most so many records together; a block with more is cut by offsets."""
+    run: list[Block] = []
+    for block in segment.blocks:
+        first, last = max(start, segment.base + block.first), min(end, segment.base + block.end)
+        if first >= last:
+            continue
+        if run and sum(part.records for part in run) + block.records > max_records:
+            yield _run_range(segment, run, start, end)
+            run = []
+        if min(block.records, last - first) > max_records:
+            for at in range(first, last, max_records):
+                yield at, min(last, at + max_records), [block]
+        else:
+            run.append(block)
+    if run:
+        yield _run_range(segment, run, start, end)
+
+
+def _run_range(segment: Segment, run: Sequence[Block], start: int, end: int) -> tuple[int, int, list[Block]]:
+    return max(start, segment.base + run[0].first), min(end, segment.base + run[-1].end), list(run)
+
+
+def read_split(store: Store, split: Split) -> pl.DataFrame:
+    """The records of a split; looked up again if compaction has moved them."""
+    segment = Segment.from_json(split.location)
+    try:
+        frames = list(store.reader.read(split.topic, split.partition, segment, start=split.start, end=split.end))
+    except FileNotFoundError:
+        _refuse_other_topic(store, split, segment)
+        frames = list(scan(store, split.topic, split.partition, split.start, split.end))
+    return pl.concat(frames) if frames else records.empty()
+
+
+def _refuse_other_topic(store: Store, split: Split, segment: Segment) -> None:
+    with store.manifest.reading() as database:
+        folder = catalogue.topic_named(database, split.topic).folder
+    if str(PurePosixPath(segment.file).parent) != folder:
+        raise OffsetOutOfRangeError(
+            f"topic {split.topic!r} was deleted and created again while it was read",
+            hint="Its old records are gone; start the reader from the beginning.",
+        )
+
+
+def latest(store: Store, topic: str) -> pl.DataFrame:
+    """The last record of every key, without tombstones."""
+    with store.manifest.reading() as database:
+        info = catalogue.describe(database, topic)
+    ends = [
+        last_of_each_key(scan(store, topic, partition, info.start[partition], end))
+        for partition, end in info.end.items()
+        if end > info.start[partition]
+    ]
+    if not ends:
+        return records.empty()
+    # A key normally lives in one partition; where a producer chose otherwise, the younger record counts.
+    whole = pl.concat(ends)
+    if len(ends) > 1:
+        whole = whole.sort("ts", "partition", maintain_order=True).unique("key", keep="last", maintain_order=True)
+    return whole.filter(pl.col("value").is_not_null()).sort("partition", "offset")
+
+
+def last_of_each_key(frames: Iterable[pl.DataFrame], *, keys: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The last record of every key, tombstones included, without ever holding much more than that.
+
+    Args:
+        frames: Records of one partition, in order; of their columns, only `key` is needed.
+        keys: A frame with the column `key`; only these keys are looked at.
+    """
+    kept: list[pl.DataFrame] = []
+    fresh = 0
+    for frame in frames:
+        wanted = frame.filter(pl.col("key").is_not_null())
+        if keys is not None:
+            wanted = wanted.join(keys, on="key", how="semi", maintain_order="left")
+        kept.append(wanted)
+        fresh += len(wanted)
+        if fresh > max(_SLACK_RECORDS, len(kept[0])):
+            kept, fresh = [_reduced(kept)], 0
+    return _reduced(kept) if kept else records.empty()
+
+
+def _reduced(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(frames).unique("key", keep="last", maintain_order=True)

@@ -1,0 +1,31 @@
+"""Opening a log by its address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everstate.log.embedded import EmbeddedLog
+from everstate.topology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everstate.log.protocol import Log
+
+
+def open_log(url_or_path: str | Path) -> Log:
+    """Open the log at a path; a folder that is not there yet is created.
+
+    Raises:
+        ConfigurationError: If the address is of a kind that is not supported.
+    """
+    address = str(url_or_path)
+    scheme, separator, rest = address.partition("://")
+    if separator and scheme == "file":
+        return EmbeddedLog(rest)
+    if separator:
+        raise ConfigurationError(
+            f"there is no log of the kind {scheme!r} ({address})",
+            hint="This version has the embedded log only: name a folder, for example --log ./.everstate",
+        )
+    return EmbeddedLog(address)

@@ -1,0 +1,113 @@
+"""Arithmetic on vectors: one offset for each partition of each source topic.
+
+Spark carries a vector as JSON, where partitions are text; everywhere else they are numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from everstate.log.protocol import Vector
+
+
+def from_json(text: str) -> Vector:
+    """Read a vector.
+
+    Example:
+        >>> from_json('{"orders": {"0": 5}}')
+        {'orders': {0: 5}}
+    """
+    return from_offsets(json.loads(text))
+
+
+def from_offsets(offsets: dict[str, Any]) -> Vector:
+    """A vector from Spark's offset: the same with partitions as text."""
+    return {
+        topic: {int(partition): int(offset) for partition, offset in partitions.items()}
+        for topic, partitions in offsets.items()
+    }
+
+
+def to_json(vector: Vector) -> str:
+    """Write a vector; equal vectors give equal text.
+
+    Example:
+        >>> to_json({"orders": {1: 7, 0: 5}})
+        '{"orders": {"0": 5, "1": 7}}'
+    """
+    ordered = {topic: {str(p): vector[topic][p] for p in sorted(vector[topic])} for topic in sorted(vector)}
+    return json.dumps(ordered)
+
+
+def positions(vector: Vector) -> Iterator[tuple[str, int, int]]:
+    """Topic, partition and offset, in order."""
+    for topic in sorted(vector):
+        for partition in sorted(vector[topic]):
+            yield topic, partition, vector[topic][partition]
+
+
+def offset_at(vector: Vector, topic: str, partition: int, default: int = 0) -> int:
+    """The offset of one partition; a partition that the vector does not name has not been read."""
+    return vector.get(topic, {}).get(partition, default)
+
+
+def lag(start: Vector, end: Vector) -> int:
+    """How many records lie between two vectors."""
+    return sum(max(0, offset - offset_at(start, topic, partition)) for topic, partition, offset in positions(end))
+
+
+def reached(vector: Vector, target: Vector) -> bool:
+    """Whether a vector is at or behind a target in every partition that the target names."""
+    return all(offset_at(vector, topic, partition) >= offset for topic, partition, offset in positions(target))
+
+
+def capped(vector: Vector, limit: Vector) -> Vector:
+    """A vector that goes no further than a limit; partitions that the limit does not name are left out."""
+    return {
+        topic: {p: min(offset, limit[topic][p]) for p, offset in partitions.items() if p in limit[topic]}
+        for topic, partitions in vector.items()
+        if topic in limit
+    }
+
+
+def admitted(start: Vector, available: Vector, max_records: int) -> Vector:
+    """Where a batch of at most so many records ends.
+
+    Every partition gets the same share; what one does not need goes to the others. A vector is a function of the two
+    vectors and the limit alone, so asking again gives the same batch.
+
+    Example:
+        >>> admitted({"t": {0: 0, 1: 0}}, {"t": {0: 2, 1: 100}}, 10)
+        {'t': {0: 2, 1: 8}}
+    """
+    waiting = {
+        (topic, partition): offset - offset_at(start, topic, partition)
+        for topic, partition, offset in positions(available)
+    }
+    taken = _shares({place: count for place, count in waiting.items() if count > 0}, max_records)
+    end: Vector = {}
+    for topic, partition, offset in positions(available):
+        begin = offset_at(start, topic, partition)
+        # A topic that was deleted and made again ends before the vector; going back would read records twice.
+        reachable = begin + taken.get((topic, partition), 0)
+        end.setdefault(topic, {})[partition] = reachable if waiting[topic, partition] > 0 else max(begin, offset)
+    return end
+
+
+def _shares(waiting: dict[tuple[str, int], int], budget: int) -> dict[tuple[str, int], int]:
+    """Divide a budget evenly; those that need less leave the rest to the others."""
+    shares: dict[tuple[str, int], int] = {}
+    remaining = sorted(waiting.items(), key=lambda item: (item[1], item[0]))
+    while remaining:
+        place, count = remaining[0]
+        shares[place] = min(count, max(0, budget) // len(remaining))
+        budget -= shares[place]
+        remaining.pop(0)
+    if shares and not any(shares.values()):
+        # Fewer records than partitions were asked for: one record still moves, else nothing ever would.
+        shares[min(shares)] = 1
+    return shares

@@ -1,0 +1,51 @@
+"""Which names a topic may have: Kafka's rule, checked before a name reaches a broker or a path."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from everstate.topology.errors import TopicNameError
+
+if TYPE_CHECKING:
+    from everstate.topology.location import Location
+
+LONGEST: Final = 249
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def check_topic_name(name: str, *, location: Location | None = None) -> str:
+    """Return the name if a topic may have it.
+
+    Raises:
+        TopicNameError: If it may not; the message says why.
+
+    Example:
+        >>> check_topic_name("customer-totals")
+        'customer-totals'
+        >>> check_topic_name("../etc")
+        Traceback (most recent call last):
+        everstate.topology.errors.TopicNameError: '../etc' cannot be the name of a topic: '/' is not allowed in it
+          Use letters, digits, '.', '_' and '-', at most 249 of them.
+    """
+    reason = _fault(name)
+    if reason is None:
+        return name
+    raise TopicNameError(
+        f"{name!r} cannot be the name of a topic: {reason}",
+        location=location,
+        hint=f"Use letters, digits, '.', '_' and '-', at most {LONGEST} of them.",
+    )
+
+
+def _fault(name: str) -> str | None:
+    if not name:
+        return "it is empty"
+    if name in {".", ".."}:
+        return "it names a folder"
+    if len(name) > LONGEST:
+        return f"it has {len(name)} characters"
+    if not _LEGAL.fullmatch(name):
+        illegal = next(letter for letter in name if not _LEGAL.fullmatch(letter))
+        return f"{illegal!r} is not allowed in it"
+    return None
