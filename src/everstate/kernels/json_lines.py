@@ -1,0 +1,127 @@
+"""Many JSON objects at once, by Arrow's reader, with everything in which it is laxer than our rules set aside.
+
+Arrow reads a batch or refuses it; it never refuses one record. And it takes what is not JSON (`NaN`, a byte order
+mark), counts two objects on a line as two rows, and crashes on a bare `null`. So a record is handed to it only if
+
+- it is valid UTF-8, begins with `{` and ends with `}`: then, as a line break cannot stand inside a string, every record
+  of a batch that was read holds at least one whole object; and if there are as many rows as records, exactly one;
+- it holds no NUL, `NaN` or `Inf` anywhere, no `null` behind a `}`, and is not nested too deep.
+
+A batch that Arrow refuses is halved until the trouble is in few records. The slow path judges what is set aside.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.json as pj
+
+from everstate.kernels import wire
+from everstate.topology.values import MAX_DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from everstate.topology.schema import Schema
+
+#: Records that are handed to Arrow at once: fewer cost more calls, more cost more when one of them is refused.
+_BATCH: Final = 131_072
+#: Arrow reads a batch as one block, whose size is a 32-bit number.
+_BATCH_BYTES: Final = 256 * 1024 * 1024
+#: A refused range of so few records goes to the slow path; halving it further would cost more.
+_FEW: Final = 128
+
+_SUSPECTS: Final = ["\x00", "NaN", "Inf", "null"]
+_REFUSED: Final = r"\x00|NaN|Inf|\}[ \t\r\n]*null"
+
+
+def usable(text: pl.Series) -> pl.Series:
+    """Which records may be handed to Arrow: true or false, never null."""
+    fits = text.str.starts_with("{") & text.str.ends_with("}")
+    if text.str.contains_any(_SUSPECTS).any():
+        fits &= ~text.str.contains(_REFUSED)
+    long = text.str.len_bytes() > MAX_DEPTH
+    if long.any():
+        fits &= ~long | (text.str.count_matches(r"[\[{]") <= MAX_DEPTH)
+    return fits.fill_null(value=False)
+
+
+def parse(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
+    """Reads usable records.
+
+    Args:
+        text: The records; `usable` said yes to each.
+        schema: Its types must all be carried (`wire.is_carried`).
+
+    Returns:
+        The frame of what could be read, with the place of each record in `$index`; and the places of the others.
+    """
+    data, bounds = _joined(text)
+    expected = pa.schema([pa.field(field.name, wire.arrow_type(field.type)) for field in schema.fields])
+    frames: list[pl.DataFrame] = []
+    aside: list[np.ndarray] = []
+    pending = list(_batches(bounds))[::-1]
+    while pending:
+        low, high = pending.pop()
+        table = _read(data.slice(bounds[low], bounds[high] - bounds[low]), expected, rows=high - low)
+        if table is not None:
+            frames.append(_frame(table, low))
+        elif high - low <= _FEW:
+            aside.append(np.arange(low, high, dtype=np.uint32))
+        else:
+            middle = (low + high) // 2
+            pending += [(middle, high), (low, middle)]
+    return _checked(frames, aside, schema)
+
+
+def _joined(text: pl.Series) -> tuple[pa.Buffer, np.ndarray]:
+    """All records in one buffer, a line break behind each, and where each begins."""
+    lines: Any = (text + "\n").rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, data = lines.buffers()
+    return data, np.frombuffer(offsets, dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
+
+
+def _batches(bounds: np.ndarray) -> Iterator[tuple[int, int]]:
+    low, count = 0, len(bounds) - 1
+    while low < count:
+        high = min(low + _BATCH, count, int(np.searchsorted(bounds, bounds[low] + _BATCH_BYTES, side="right")) - 1)
+        high = max(high, low + 1)
+        yield low, high
+        low = high
+
+
+def _read(data: pa.Buffer, expected: pa.Schema, *, rows: int) -> pa.Table | None:
+    """The table of a range of records, or None if Arrow refuses it or sees another number of records."""
+    try:
+        table = pj.read_json(
+            pa.BufferReader(data),  # type: ignore[arg-type]  # any file-like object is
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowException, OverflowError):
+        return None
+    return table if table.num_rows == rows else None
+
+
+def _frame(table: pa.Table, low: int) -> pl.DataFrame:
+    index = pl.Series("$index", np.arange(low, low + table.num_rows, dtype=np.uint32))
+    return pl.DataFrame(table).with_columns(index) if table.num_columns else pl.DataFrame([index])
+
+
+def _checked(frames: list[pl.DataFrame], aside: list[np.ndarray], schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
+    """Turns the wire's columns into the schema's and sets the rows aside of which the wire is not sure."""
+    if not frames:
+        empty = pl.DataFrame(schema={**schema.polars, "$index": pl.UInt32})
+        return empty, pl.Series("$index", np.concatenate(aside) if aside else [], dtype=pl.UInt32)
+    read = pl.concat(frames)
+    doubts = [wire.doubtful(pl.col(field.name), field) for field in schema.fields]
+    doubt = read.select(pl.any_horizontal(doubts)).to_series() if doubts else None
+    if doubt is not None and doubt.any():
+        aside.append(read.filter(doubt)["$index"].to_numpy())
+        read = read.filter(~doubt)
+    columns = [wire.read(pl.col(field.name), field.type).alias(field.name) for field in schema.fields]
+    rest = np.sort(np.concatenate(aside)) if aside else np.empty(0, dtype=np.uint32)
+    return read.select(*columns, "$index"), pl.Series("$index", rest, dtype=pl.UInt32)
