@@ -18,7 +18,7 @@ def graph(
     *,
     service: Annotated[str | None, typer.Option(help="Which service, if the file defines several.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file; .svg draws, .mmd is Mermaid.")] = None,
-    form: Annotated[str, typer.Option("--format", help="mermaid or svg; a file's ending decides by itself.")] = "mermaid",
+    form: Annotated[str, typer.Option("--format", help="mermaid or svg; else the file's ending decides.")] = "mermaid",
 ) -> None:
     """Draw the topics, steps and stores of a service, as an SVG picture or as Mermaid text."""
     if out is not None and out.suffix in {".svg", ".mmd"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.errors import ConfigurationError
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from everstate.topology.location import Location
 
-Value = TypeVar("Value", str, int, float, bool)
-
 #: What `--set` and `--config` gave, while the user's file is loaded.
 OVERRIDES: Final[ContextVar[Mapping[str, object] | None]] = ContextVar("everstate_config", default=None)
 
@@ -23,7 +21,7 @@ _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
-def lookup(name: str, default: Value, location: Location | None) -> Value:
+def lookup(name: str, default: str | float, location: Location | None) -> Any:
     """The value of a setting, of the default's type.
 
     Raises:
@@ -38,14 +36,10 @@ def lookup(name: str, default: Value, location: Location | None) -> Value:
     return default
 
 
-def _typed(name: str, given: object, default: Value, origin: str, location: Location | None) -> Value:
+def _typed(name: str, given: Any, default: str | float, origin: str, location: Location | None) -> Any:
     kind = type(default)
     try:
-        if kind is bool:
-            return _boolean(given)  # type: ignore[return-value]  # the default is a bool
-        if kind is int and isinstance(given, float):
-            raise ValueError(given)
-        return kind(given)  # type: ignore[arg-type]  # a failure is what is tested for
+        return {bool: _boolean, int: _integer}.get(kind, kind)(given)
     except (TypeError, ValueError):
         raise ConfigurationError(
             f"configuration {name!r}: {given!r} from {origin} is not {_noun(kind)}",
@@ -61,6 +55,13 @@ def _boolean(given: object) -> bool:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     raise ValueError(given)
+
+
+def _integer(given: Any) -> int:
+    if isinstance(given, float):
+        # 2.5 from a file must not become 2 in silence.
+        raise ValueError(given)  # noqa: TRY004 - the caller turns both into one error
+    return int(given)
 
 
 def _noun(kind: type) -> str:

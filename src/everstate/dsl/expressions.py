@@ -44,24 +44,25 @@ def resolve(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], loca
             if name not in schema:
                 raise UnknownColumnError(name, list(schema), location=location)
         if not expression.meta.is_row_separable():
-            raise UnsupportedError(f"this expression needs more than one row: {expression}", location=location, hint=_ROW_BY_ROW)
+            raise UnsupportedError(
+                f"this expression needs more than one row: {expression}", location=location, hint=_ROW_BY_ROW
+            )
     try:
         found = pl.LazyFrame(schema=schema).select(expressions).collect_schema()
     except pl.exceptions.ColumnNotFoundError as error:
         raise UnknownColumnError(_quoted(str(error)), list(schema), location=location) from None
     except pl.exceptions.PolarsError as error:
         raise SchemaError(f"expression does not fit: {str(error).splitlines()[0]}", location=location) from None
-    _refuse_shorter(expressions, schema, location)
+    _refuse_shorter(expressions, location)
     return found
 
 
-def _refuse_shorter(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], location: Location | None) -> None:
+def _refuse_shorter(expressions: Sequence[pl.Expr], location: Location | None) -> None:
     for expression in expressions:
         if expression.meta.root_names() and not expression.meta.is_length_preserving():
             raise UnsupportedError(
                 f"this expression changes the number of rows: {expression}", location=location, hint=_ROW_BY_ROW
             )
-    del schema
 
 
 def _quoted(text: str) -> str:
@@ -92,7 +93,9 @@ def function(part: Callable[..., Any], location: Location | None) -> Function:
     return Function.of(part, location)
 
 
-def result_schema(fn: Callable[..., Any], given: object | None, location: Location | None, *, many: bool = False) -> Schema:
+def result_schema(
+    fn: Callable[..., Any], given: object | None, location: Location | None, *, many: bool = False
+) -> Schema:
     """The schema of what a function returns: as given, else its return annotation.
 
     Args:
@@ -113,7 +116,7 @@ def result_schema(fn: Callable[..., Any], given: object | None, location: Locati
         raise SchemaError(
             f"what {name} returns is not known",
             location=location,
-            hint='Pass schema={"name": type, ...}, or annotate the return type with a dataclass, a TypedDict or a scalar.',
+            hint='Pass schema={"name": type, ...}, or annotate the return: a dataclass, a TypedDict or a scalar.',
         )
     return Schema.of(annotation, location=location)
 

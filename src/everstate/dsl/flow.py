@@ -170,6 +170,5 @@ class Flow:
         raise UnsupportedError(
             f"{mode}(stateful=True) works on streams, this is a table",
             location=caller(),
-            hint="A table's row may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
+            hint="Its rows may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
         )
-

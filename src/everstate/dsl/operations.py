@@ -9,7 +9,19 @@ import polars as pl
 from everstate.dsl.expressions import as_expression, function, predicate, resolve, result_schema
 from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
 from everstate.topology.keys import KeySpec
-from everstate.topology.nodes import Filter, FlatMap, Keying, Kind, Map, Merge, Node, Peek, Project, RekeyStream, RekeyTable
+from everstate.topology.nodes import (
+    Filter,
+    FlatMap,
+    Keying,
+    Kind,
+    Map,
+    Merge,
+    Node,
+    Peek,
+    Project,
+    RekeyStream,
+    RekeyTable,
+)
 from everstate.topology.schema import Schema
 
 if TYPE_CHECKING:
@@ -78,7 +90,9 @@ def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> 
     for name in new:
         if new.count(name) > 1:
             raise NameClashError(f"rename gives two columns the name {name!r}", location=location)
-    key = KeySpec.of({names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)}, location=location)
+    key = KeySpec.of(
+        {names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)}, location=location
+    )
     columns = {names.get(name, name): node.schema.polars[name] for name in node.values.names}
     return Project(
         inputs=(node,),
@@ -114,7 +128,9 @@ def _projected(
     key_in_value: bool,
 ) -> Project:
     values = Schema.of_polars(
-        {name: dtype for name, dtype in found.items() if name not in node.key.names}, like=node.schema, location=location
+        {name: dtype for name, dtype in found.items() if name not in node.key.names},
+        like=node.schema,
+        location=location,
     )
     scalar = node.schema.scalar and values.names == node.values.names
     return Project(
@@ -142,13 +158,21 @@ def _refuse_changed_key(
     node: Node, expressions: Sequence[pl.Expr], found: pl.Schema, location: Location | None
 ) -> None:
     for name in set(node.key.names) & set(found):
-        plain = any(e.meta.is_column_selection() or (e.meta.is_column() and e.meta.output_name() == name) for e in expressions)
+        plain = any(
+            e.meta.is_column_selection() or (e.meta.is_column() and e.meta.output_name() == name) for e in expressions
+        )
         if not plain:
             raise UnsupportedError(
                 f"column {name!r} is the key and cannot be replaced",
                 location=location,
                 hint=f"Give it another name, or another key with rekey({name}=...).",
             )
+
+
+def _gives_plainly(expression: pl.Expr, name: str) -> bool:
+    if expression.meta.is_column():
+        return expression.meta.output_name() == name
+    return expression.meta.is_column_selection()
 
 
 def mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> Map:
@@ -165,9 +189,7 @@ def updated(node: Node, fn: Callable[..., Any], location: Location | None) -> Ma
 
 
 def _mapped(node: Node, fn: Function, schema: Schema, location: Location | None, *, in_place: bool) -> Map:
-    return Map(
-        inputs=(node,), kind=node.kind, key=node.key, schema=schema, location=location, fn=fn, in_place=in_place
-    )
+    return Map(inputs=(node,), kind=node.kind, key=node.key, schema=schema, location=location, fn=fn, in_place=in_place)
 
 
 def flat_mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> FlatMap:

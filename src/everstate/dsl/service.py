@@ -42,8 +42,8 @@ class Service:
         name: The service's name; its state and its lease go by it.
         log: Where topics live: a folder. By default `EVERSTATE_LOG`, else `./.everstate`.
         state_dir: Where state and checkpoints live; by default inside the log's folder.
-        on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to `<output>.dlq`), "fail" or
-            "skip".
+        on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to `<output>.dlq`),
+            "fail" or "skip".
         shards: Parallel shares of each output's key space; by default the cores at its first start.
     """
 
@@ -138,9 +138,7 @@ class Service:
         """What the service consists of; `str()` gives text, `.to_json()` a dict."""
         return Description(self.name, self.on_error, self.units())
 
-    def declare(
-        self, node: Node, topic: str, partitions: int | None, fmt: str, location: Location | None
-    ) -> Node:
+    def declare(self, node: Node, topic: str, partitions: int | None, fmt: str, location: Location | None) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
         check_topic_name(f"{topic}.dlq", location=location)
@@ -198,7 +196,7 @@ class Service:
                 seen.add(topic)
                 waiting.extend(feeds.get(topic, ()))
 
-    def _source(  # noqa: PLR0913 - the arguments of stream() and table()
+    def _source(
         self,
         topic: str,
         kind: Kind,
@@ -215,7 +213,9 @@ class Service:
         (default,) = Schema.of(key_type, location=location).polars.values()
         spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location)
         if declared.scalar and "value" in names:
-            raise SchemaError("key 'value' is the value's own column here", location=location, hint="Name the key otherwise.")
+            raise SchemaError(
+                "key 'value' is the value's own column here", location=location, hint="Name the key otherwise."
+            )
         return Source(
             inputs=(),
             kind=kind,
@@ -272,4 +272,3 @@ def _latest(source: Source) -> Latest:
         key_in_value=source.key_in_value,
         location=source.location,
     )
-

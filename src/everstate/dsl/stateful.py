@@ -77,7 +77,7 @@ def folded(
     )
 
 
-def joined(  # noqa: PLR0913 - the parameters of the user's join()
+def joined(
     left: Node,
     right: Node,
     *,
@@ -108,7 +108,7 @@ def joined(  # noqa: PLR0913 - the parameters of the user's join()
     )
 
 
-def foreign_joined(  # noqa: PLR0913 - the parameters of the user's join()
+def foreign_joined(
     left: Node,
     right: Node,
     *,
@@ -146,7 +146,7 @@ def stateful(
         raise UnsupportedError(
             f"{mode}(stateful=True) works on streams, this is a table",
             location=location,
-            hint="A table's row may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
+            hint="Its rows may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
         )
     if mode == "update" and node.schema.scalar:
         raise UnsupportedError("a scalar value cannot be changed in place", location=location, hint="Use apply(fn).")
@@ -162,7 +162,7 @@ def stateful(
     )
 
 
-def _joined_values(  # noqa: PLR0913 - what both joins share
+def _joined_values(
     left: Node,
     right: Node,
     joiner: Callable[..., Any] | None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Table(Flow):
     """A table: rows by key, changed by upserts and tombstones."""
 
-    def join(  # noqa: PLR0913 - one call with the options of every join
+    def join(
         self,
         other: Table,
         how: str = "inner",

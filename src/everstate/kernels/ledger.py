@@ -48,7 +48,7 @@ class Ledger:
             self.counts[f"dropped.{reason}"] += rows
 
     def dead(self, rows: pl.DataFrame, reasons: Sequence[str] | pl.Series, node: Node) -> None:
-        """Record rows that cannot be processed; retractions (`$op` -1) failed when they were added, so they do not count.
+        """Record rows that cannot be processed; retractions failed when they were added, so they do not count.
 
         Args:
             rows: A rows frame; or one that has `value`, the record's raw bytes, and no `$op`.

@@ -10,13 +10,13 @@ import polars as pl
 from everstate.kernels.expressions import evaluate
 from everstate.kernels.functions import as_frame, checked, guarded, in_place, report, row_values
 from everstate.kernels.keying import rekeyed
+from everstate.kernels.ledger import Ledger
 from everstate.kernels.rows import CONTRIBUTION, OP, SYSTEM
 from everstate.topology.functions import Function
 from everstate.topology.nodes import Filter, FlatMap, Map, Merge, Node, Peek, Project, RekeyStream
 
 if TYPE_CHECKING:
     from everstate.kernels.functions import Outcome
-    from everstate.kernels.ledger import Ledger
 
 
 @singledispatch
@@ -87,7 +87,7 @@ def _without_key(node: Node, rows: pl.DataFrame, outcome: Outcome) -> Outcome:
             if name in result and result[name] != part:
                 outcome.results.pop(number)
                 outcome.failures[number] = (
-                    f"the function changed the key: field {name!r} is {result[name]!r}, the key is {part!r}; use rekey()"
+                    f"the result changes the key: field {name!r} is {result[name]!r}, the key is {part!r}; use rekey()"
                 )
                 break
         else:
@@ -127,4 +127,3 @@ def _rekey(node: RekeyStream, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFram
 def _merge(node: Merge, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     del ledger
     return rows.select(*SYSTEM, *node.schema.names)
-

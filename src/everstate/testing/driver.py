@@ -1,8 +1,8 @@
 """The test driver: a whole service in the test's own process, with the engine's own kernels and pages.
 
-What it does not simulate: Spark (planning, checkpoints, lost workers), a log on disk and its commits, several processes,
-and time that passes by itself. Everything that decides results is the engine's own code: decoding, kernels, pages,
-shards, encoding and Kafka's partitioner.
+What it does not simulate: Spark (planning, checkpoints, lost workers), a log on disk and its commits, several
+processes, and time that passes by itself. Everything that decides results is the engine's own code: decoding, kernels,
+pages, shards, encoding and Kafka's partitioner.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Driver:
         self._process()
 
     def advance(self, ts: int | None = None) -> None:
-        """Move the stream time of every source partition to `ts` (absolute milliseconds; by default the highest so far)."""
+        """Move the stream time of all source partitions to `ts` (milliseconds; by default the highest so far)."""
         self._highest = max(self._highest, self._highest if ts is None else ts)
         for run in self._runs:
             run.advance(self._highest, self._topics.partitions)

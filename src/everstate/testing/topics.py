@@ -34,7 +34,7 @@ class Topics:
         self._published: dict[str, list[StoredRecord]] = {}
         self._turn = 0
 
-    def append(  # noqa: PLR0913 - the parts of a record
+    def append(
         self,
         topic: str,
         *,

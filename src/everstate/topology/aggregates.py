@@ -64,6 +64,54 @@ class Leaf:
         return self.column.replace("$a", "$b")
 
 
+def leaf_dtype(
+    leaf: Leaf,
+    input_dtype: pl.DataType | None,
+    by_dtype: pl.DataType | None = None,
+    *,
+    location: Location | None = None,
+) -> pl.DataType:
+    """The type of a leaf's result.
+
+    Args:
+        leaf: The aggregate call.
+        input_dtype: The type of its input; None for `es.count()`.
+        by_dtype: The type of the ordering expression of `top_k(by=)`.
+        location: Where the user wrote it, for the error.
+
+    Raises:
+        UnsupportedError: If there is no such aggregate of this type.
+    """
+    if input_dtype is None or leaf.kind in {"len", "count", "n_unique"}:
+        return pl.Int64()
+    if leaf.kind in {"first", "last"}:
+        return input_dtype
+    if leaf.kind in {"min", "max", "top_k"}:
+        for dtype in (input_dtype,) if by_dtype is None else (by_dtype,):
+            if dtype.is_nested() or dtype == pl.Null:
+                raise _refused(leaf, dtype, "Take it of a number, a text or a time inside.", location)
+        return input_dtype if leaf.kind != "top_k" else pl.List(input_dtype)
+    if leaf.kind == "collect":
+        return pl.List(input_dtype)
+    return _number_dtype(leaf, input_dtype, location)
+
+
+def _number_dtype(leaf: Leaf, dtype: pl.DataType, location: Location | None) -> pl.DataType:
+    """The result's type for aggregates that calculate."""
+    if leaf.kind == "sum" and isinstance(dtype, (pl.Decimal, pl.Duration)):
+        # Sums get all the digits there are, since the input's digits would be too few for them.
+        return pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else dtype
+    if isinstance(dtype, pl.Duration):
+        raise _refused(leaf, dtype, "Take it of a number, such as .dt.total_milliseconds().", location)
+    if not (dtype.is_numeric() or dtype == pl.Boolean):
+        raise _refused(leaf, dtype, "Take it of a number.", location)
+    return pl.Int64() if leaf.kind == "sum" and not dtype.is_float() else pl.Float64()
+
+
+def _refused(leaf: Leaf, dtype: pl.DataType, hint: str, location: Location | None) -> UnsupportedError:
+    return UnsupportedError(f"there is no {leaf.kind} of {dtype}", location=location, hint=hint)
+
+
 class Leaves:
     """Collects the leaves of several expressions; equal calls share one leaf."""
 
@@ -78,7 +126,9 @@ class Leaves:
         rest = _expression(self._walk(tree))
         stray = [name for name in rest.meta.root_names() if not name.startswith("$a")]
         if stray or not rest.meta.is_row_separable():
-            raise UnsupportedError(f"agg() cannot keep this up to date: {expression}", location=self.location, hint=_HINT)
+            raise UnsupportedError(
+                f"agg() cannot keep this up to date: {expression}", location=self.location, hint=_HINT
+            )
         return rest
 
     def _walk(self, tree: Any) -> Any:
@@ -110,7 +160,9 @@ class Leaves:
         expression = _expression(tree)
         if not (expression.meta.is_row_separable() and expression.meta.is_length_preserving()):
             raise UnsupportedError(
-                f"the input of an aggregate must be computed row by row: {expression}", location=self.location, hint=_HINT
+                f"the input of an aggregate must be computed row by row: {expression}",
+                location=self.location,
+                hint=_HINT,
             )
         return expression
 
@@ -166,7 +218,9 @@ def _function(body: dict[str, Any], location: Location | None) -> tuple[str, Any
 
 def _refuse_descending(flags: list[bool], location: Location | None) -> None:
     if any(flags):
-        raise UnsupportedError("top_k takes the largest; negate the value for the smallest", location=location, hint=_HINT)
+        raise UnsupportedError(
+            "top_k takes the largest; negate the value for the smallest", location=location, hint=_HINT
+        )
 
 
 def _literal(tree: Any, location: Location | None) -> Any:

@@ -22,6 +22,10 @@ _STYLE: Final = (
     ".topic{fill:#e3f1ff;stroke:#2f6fb0}.step{fill:#ffffff;stroke:#7a8793}.store{fill:#fff3d6;stroke:#b07d1e}"
     ".arrow{fill:none;stroke:#7a8793;stroke-width:1.5}.moves{stroke:#b0432f;stroke-width:2.5}"
 )
+_TIP: Final = (
+    '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0 0L8 4L0 8z" fill="#7a8793"/></marker></defs>'
+)
 
 
 def svg(units: list[Unit]) -> str:
@@ -37,11 +41,10 @@ def svg(units: list[Unit]) -> str:
             places[name] = (_MARGIN + x * (width + _GAP_X), _MARGIN + offset + y * (_HEIGHT + _GAP_Y))
     total_x = 2 * _MARGIN + len(columns) * (width + _GAP_X) - _GAP_X
     total_y = 2 * _MARGIN + tallest * (_HEIGHT + _GAP_Y) - _GAP_Y
+    box = f"0 0 {total_x} {total_y}"
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total_x} {total_y}" width="{total_x}" height="{total_y}">',
-        f"<style>{_STYLE}</style>",
-        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-        '<path d="M0 0L8 4L0 8z" fill="#7a8793"/></marker></defs>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{total_x}" height="{total_y}">',
+        f"<style>{_STYLE}</style>{_TIP}",
     ]
     lines += [_arrow(places[a], places[b], width, moves=moves) for (a, b), moves in graph.arrows.items()]
     lines += [_box(graph.boxes[name], *places[name], width) for name in places]

@@ -1,32 +1,32 @@
 """Everything Everstate raises, as one tree.
 
-    EverstateError
-    ├── DefinitionError              the description of a service is wrong: correct the code
-    │   ├── UnknownColumnError       a column that is not there
-    │   ├── SchemaError              a type or schema that does not fit
-    │   ├── NameClashError           two things of one name
-    │   └── UnsupportedError         an operation that is refused here, with what to use instead
-    ├── ConfigurationError           a setting, an option or the environment is wrong: correct it
-    ├── LogError                     a topic cannot be used as asked
-    │   ├── TopicNameError           not a valid topic name
-    │   ├── TopicNotFoundError       no such topic
-    │   ├── TopicExistsError         it is there already
-    │   ├── OffsetOutOfRangeError    those records are gone, or not there yet
-    │   └── SegmentDamagedError      stored bytes do not match their checksum: restore them
-    ├── LeaseError                   another process owns this
-    │   ├── LeaseHeldError           it is alive: stop it first
-    │   └── FencedError              it has taken over: this process must stop
-    ├── StateError                   state and log do not belong together
-    │   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
-    │   ├── CheckpointDamagedError   a part of it cannot be read
-    │   ├── CommitConflictError      a batch was committed before with another content
-    │   └── ServiceChangedError      the service is not the one that built the state
-    ├── RecordError                  one record cannot be processed
-    │   ├── DecodeError              its bytes do not fit the schema
-    │   ├── UserFunctionError        a function of the service raised
-    │   ├── StateValueError          a function put something into its state that cannot be stored
-    │   └── NumberOverflowError      an integer result does not fit into 64 bits
-    └── EngineError                  Spark, Java or a worker failed: the message says what to do
+EverstateError
+├── DefinitionError              the description of a service is wrong: correct the code
+│   ├── UnknownColumnError       a column that is not there
+│   ├── SchemaError              a type or schema that does not fit
+│   ├── NameClashError           two things of one name
+│   └── UnsupportedError         an operation that is refused here, with what to use instead
+├── ConfigurationError           a setting, an option or the environment is wrong: correct it
+├── LogError                     a topic cannot be used as asked
+│   ├── TopicNameError           not a valid topic name
+│   ├── TopicNotFoundError       no such topic
+│   ├── TopicExistsError         it is there already
+│   ├── OffsetOutOfRangeError    those records are gone, or not there yet
+│   └── SegmentDamagedError      stored bytes do not match their checksum: restore them
+├── LeaseError                   another process owns this
+│   ├── LeaseHeldError           it is alive: stop it first
+│   └── FencedError              it has taken over: this process must stop
+├── StateError                   state and log do not belong together
+│   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
+│   ├── CheckpointDamagedError   a part of it cannot be read
+│   ├── CommitConflictError      a batch was committed before with another content
+│   └── ServiceChangedError      the service is not the one that built the state
+├── RecordError                  one record cannot be processed
+│   ├── DecodeError              its bytes do not fit the schema
+│   ├── UserFunctionError        a function of the service raised
+│   ├── StateValueError          a function put something into its state that cannot be stored
+│   └── NumberOverflowError      an integer result does not fit into 64 bits
+└── EngineError                  Spark, Java or a worker failed: the message says what to do
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class UnknownColumnError(DefinitionError):
         self.column = column
         self.available = available
         super().__init__(
-            f"unknown column {column!r}", location=location, hint=f"The columns here are: {', '.join(available) or 'none'}."
+            f"unknown column {column!r}",
+            location=location,
+            hint=f"The columns here are: {', '.join(available) or 'none'}.",
         )
 
 

@@ -68,7 +68,12 @@ def _function(call: Any) -> Any:
     if code is None:
         return repr(type(call))
     closure = [repr(cell.cell_contents) for cell in (call.__closure__ or ())]
-    return {"code": _code(code), "defaults": repr(call.__defaults__), "keywords": repr(call.__kwdefaults__), "closure": closure}
+    return {
+        "code": _code(code),
+        "defaults": repr(call.__defaults__),
+        "keywords": repr(call.__kwdefaults__),
+        "closure": closure,
+    }
 
 
 def _code(code: CodeType) -> list[Any]:

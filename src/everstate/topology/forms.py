@@ -34,7 +34,7 @@ _DATETIME: Final = re.compile(
 )
 
 
-def to_text(value: Any, type_: DataType) -> str:  # noqa: PLR0911 - one return a type
+def to_text(value: Any, type_: DataType) -> str:
     """The one text of a checked value."""
     if type_.is_float:
         return "NaN" if value != value else json.dumps(value + 0.0)  # noqa: PLR0124 - NaN; -0.0 + 0.0 is 0.0, its equal

@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
@@ -27,10 +31,10 @@ class Location:
 
 def caller() -> Location | None:
     """The innermost line on the stack that is not Everstate's own."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the documented way to look at the stack without reading every source file
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - looks at the stack without reading every source file
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_PACKAGE):
             return Location(file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]  # the loop ends at None
+        frame = frame.f_back
     return None

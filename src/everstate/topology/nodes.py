@@ -218,7 +218,7 @@ class Fold(Node):
         keying: How the group is made from a row.
         init: Makes the first aggregate; None for a reduce, which starts with the first value.
         add: (aggregate, row) -> aggregate.
-        remove: (aggregate, row) -> aggregate; without it a table's contributions are kept and folded again in key order.
+        remove: (aggregate, row) -> aggregate; without it a table's contributions are folded again in key order.
     """
 
     operation: ClassVar[str] = "aggregate"

@@ -121,7 +121,7 @@ class DataType:
         return self.item
 
     @cached_property
-    def polars(self) -> pl.DataType:  # noqa: PLR0911 - one return a type
+    def polars(self) -> pl.DataType:
         """The Polars type of the column."""
         if self.name in _PLAIN:
             return _PLAIN[self.name][0]
@@ -138,7 +138,7 @@ class DataType:
         return pl.Struct({field.name: field.type.polars for field in self.fields})
 
     @cached_property
-    def arrow(self) -> pa.DataType:  # noqa: PLR0911 - one return a type
+    def arrow(self) -> pa.DataType:
         """The Arrow type of the column."""
         if self.name in _PLAIN:
             return _PLAIN[self.name][1]
@@ -291,7 +291,7 @@ def of_polars(dtype: pl.DataType | pl.datatypes.DataTypeClass) -> DataType:
     raise TypeMistakeError(f"the Polars type {dtype} cannot be stored", hint=_INSTEAD)
 
 
-def of_arrow(arrow: Any) -> DataType:  # noqa: PLR0911 - one return a type
+def of_arrow(arrow: Any) -> DataType:
     """The type of an Arrow column, with the nullability of nested fields."""
     if arrow in _NAME_OF_ARROW:
         return DataType(_NAME_OF_ARROW[arrow])

@@ -112,7 +112,8 @@ class Unit:
     @cached_property
     def _into(self) -> tuple[tuple[Edge, ...], ...]:
         return tuple(
-            tuple(sorted((e for e in self.edges if e.target == n), key=lambda e: e.port)) for n in range(len(self.nodes))
+            tuple(sorted((e for e in self.edges if e.target == n), key=lambda e: e.port))
+            for n in range(len(self.nodes))
         )
 
     @cached_property
