@@ -79,6 +79,14 @@ def differences(
     )
 
 
+def equal_rows(old: pl.DataFrame, new: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """Whether the rows at each place of two frames are equal in these columns."""
+    other = new.select(pl.col(name).alias(_OTHER + name) for name in columns)
+    both = pl.concat([old.select(columns), other], how="horizontal")
+    equal = _all_equal(columns, old.collect_schema()).alias("equal")
+    return both.select(equal).to_series() if columns else pl.repeat(True, old.height, eager=True)
+
+
 def consolidate(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) -> pl.DataFrame:
     """The rows as at most one retraction and one addition a key; equal ones cancel out.
 

@@ -1,0 +1,108 @@
+"""What groups give: the user's expressions over the leaves, and the changes between two states of the same groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from everstate.kernels.accumulators import COUNT
+from everstate.kernels.changes import equal_rows
+from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
+from everstate.topology.errors import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.kernels.accumulators import Plan
+    from everstate.topology.nodes import Aggregate
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The results of some groups.
+
+    Attributes:
+        present: For all groups in question, whether they have a result.
+        rows: The results of those that have one, in the same order: `$key`, position and the user's columns.
+    """
+
+    present: pl.Series
+    rows: pl.DataFrame
+
+
+def results(
+    node: Aggregate, plan: Plan, groups: pl.DataFrame, keys: pl.DataFrame, whole: pl.DataFrame | None
+) -> Results:
+    """Evaluate the user's expressions.
+
+    Args:
+        node: The node.
+        plan: How the leaves are kept.
+        groups: Group rows; a group that does not exist has no count.
+        keys: The same groups' key columns.
+        whole: Results of the leaves that need all contributions, by group.
+    """
+    if COUNT not in groups.columns:
+        nothing = pl.repeat(False, groups.height, dtype=pl.Boolean, eager=True)
+        return Results(
+            nothing, pl.DataFrame(schema={KEY: SYSTEM[KEY], **{n: SYSTEM[n] for n in ORDER}, **node.schema.polars})
+        )
+    present = (groups[COUNT] > 0).fill_null(value=False)
+    groups = groups.filter(present)
+    leaves = groups.select(KEY, *ORDER).with_columns(a.result(groups) for a in plan.merging)
+    if whole is not None:
+        leaves = leaves.join(whole, on=KEY, how="left", maintain_order="left")
+    try:
+        values = leaves.with_columns(expression.alias(name) for name, expression in node.results)
+    except pl.exceptions.PolarsError:
+        raise _failure(node, leaves) from None
+    columns = {name: dtype for name, dtype in node.schema.polars.items() if name not in node.key.names}
+    parts = values.select(KEY, *ORDER, *(pl.col(name).cast(dtype) for name, dtype in columns.items()))
+    key_columns = keys.filter(present).select(node.key.names).get_columns()
+    return Results(present, parts.with_columns(key_columns))
+
+
+def changes(
+    old: Results, new: Results, causes: pl.DataFrame, columns: Sequence[str], *, moves: bool = False
+) -> pl.DataFrame:
+    """A rows frame of what changed; retractions first.
+
+    Args:
+        old: The results before.
+        new: The results of the same groups now.
+        causes: The groups' highest positions now, which a retraction carries too.
+        columns: The user's columns.
+        moves: Groups of which only time or position changed are changes too.
+    """
+    both = old.present & new.present
+    compared = [*columns, *(ORDER if moves else ())]
+    equal = equal_rows(old.rows.filter(both.filter(old.present)), new.rows.filter(both.filter(new.present)), compared)
+    changed = pl.repeat(True, both.len(), dtype=pl.Boolean, eager=True).scatter(both.arg_true(), ~equal)
+    minus = old.rows.filter(changed.filter(old.present)).with_columns(
+        causes.filter(changed & old.present).get_columns()
+    )
+    plus = new.rows.filter(changed.filter(new.present))
+    return pl.concat([_signed(minus, -1, columns), _signed(plus, 1, columns)])
+
+
+def _signed(rows: pl.DataFrame, op: int, columns: Sequence[str]) -> pl.DataFrame:
+    # A group has no stream time of its own; nothing that follows a table goes by it.
+    system = {OP: pl.lit(op, pl.Int8).alias(OP), STREAM_TIME: pl.col(TS).alias(STREAM_TIME)}
+    return rows.select(*(system.get(name, pl.col(name)) for name in SYSTEM), *columns)
+
+
+def _failure(node: Aggregate, leaves: pl.DataFrame) -> RecordError:
+    """Which group the user's expressions raise for, and why."""
+    for number in range(leaves.height):
+        try:
+            leaves[number].select(expression for _, expression in node.results)
+        except pl.exceptions.PolarsError as error:
+            key = leaves[KEY][number].decode(errors="replace")
+            return RecordError(
+                f"the result of the group {key!r} cannot be calculated: {str(error).splitlines()[0]}",
+                location=node.location,
+                hint="Write agg() so that it gives null instead, such as cast(..., strict=False).",
+            )
+    return RecordError("the results of a batch of groups cannot be calculated", location=node.location)
