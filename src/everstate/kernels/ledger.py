@@ -55,12 +55,14 @@ class Ledger:
             reasons: Why, by row.
             node: In which step.
         """
-        frame = rows.with_columns(reason=pl.Series(reasons, dtype=pl.String), step=pl.lit(step_name(node)))
+        value = rows["value"] if OP not in rows.columns else _texts(rows)
+        frame = rows.select(TOPIC, PART, OFF, TS, KEY, *([OP] if OP in rows.columns else [])).with_columns(
+            value.alias("value"),
+            pl.Series("reason", reasons, dtype=pl.String),
+            pl.lit(step_name(node)).alias("step"),
+        )
         if OP in frame.columns:
             frame = frame.filter(pl.col(OP) > 0)
-            columns = [name for name in user_columns(frame) if name not in {"reason", "step"}]
-            text = pl.struct(columns).map_elements(_text, return_dtype=pl.String) if columns else pl.lit("{}")
-            frame = frame.with_columns(value=text.cast(pl.Binary))
         if frame.is_empty():
             return
         self.counts["dead"] += frame.height
@@ -88,5 +90,7 @@ def step_name(node: Node) -> str:
     return f"{node.operation} at {node.location}" if node.location else node.operation
 
 
-def _text(row: dict[str, object]) -> str:
-    return repr(row)
+def _texts(rows: pl.DataFrame) -> pl.Series:
+    """The user's columns of each row as readable text."""
+    values = [repr(row).encode() for row in rows.select(user_columns(rows)).iter_rows(named=True)]
+    return pl.Series(values, dtype=pl.Binary)

@@ -25,7 +25,7 @@ from everstate.kernels import (
 )
 from everstate.kernels.ledger import Ledger
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
-from everstate.kernels.rows import OP, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
 from everstate.topology.nodes import (
     Aggregate,
     Fold,
@@ -73,9 +73,8 @@ def ingest(unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger
     positioned = records.with_columns(
         pl.lit(place, pl.UInt16).alias(TOPIC),
         pl.lit(partition, pl.Int32).alias(PART),
-        pl.col("offset").alias("$off"),
-        pl.col("ts").alias(TS),
-    ).with_columns(stream_time.within_split())
+        stream_time.within_split(),
+    )
     parcels = []
     if records.height:
         start, end = records["offset"][0], records["offset"][-1] + 1
@@ -144,7 +143,8 @@ def _decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFram
     table = node.kind is Kind.TABLE
     decoded = decode.decode_records(records, key=node.key, schema=node.declared, fmt=node.format, table=table)
     if decoded.bad.height:
-        ledger.dead(decoded.bad, decoded.bad["reason"], node)
+        bad = decoded.bad.rename({"offset": OFF, "ts": TS, "key": KEY})
+        ledger.dead(bad, bad["reason"], node)
     ledger.drop("null_value", decoded.dropped)
     rows = decoded.rows.with_columns(pl.lit(1, pl.Int8).alias(OP))
     extra = ["$tombstone"] if table else []

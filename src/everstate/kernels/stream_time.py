@@ -30,8 +30,8 @@ def mark(topic: int, partition: int, start: int, end: int, highest: int | None) 
 
 
 def within_split() -> pl.Expr:
-    """The highest timestamp up to each row of a split, taken before any filter."""
-    return pl.col(TS).cum_max().alias(STREAM_TIME)
+    """The highest timestamp up to each record of a split, taken before any filter."""
+    return pl.col("ts").cum_max().alias(STREAM_TIME)
 
 
 def advance(known: dict[str, int], marks: pl.DataFrame) -> pl.DataFrame:
