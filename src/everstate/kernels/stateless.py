@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from everstate.kernels.functions import as_frame, checked, guarded, in_place, re
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.ledger import Ledger
 from everstate.kernels.rows import CONTRIBUTION, OP, SYSTEM
+from everstate.topology.errors import RecordError
 from everstate.topology.functions import Function
 from everstate.topology.nodes import Filter, FlatMap, Map, Merge, Node, Peek, Project, RekeyStream
 
@@ -67,31 +68,46 @@ def with_results(node: Node, rows: pl.DataFrame, outcome: Outcome, fn: Function,
 
     A result may repeat the key, but not change it.
     """
-    outcome = checked(_without_key(node, rows, outcome), node.values, fn)
+    outcome = checked(_without_keys(node, rows, outcome), node.values, fn)
     report(outcome, rows, ledger, node)
     kept = rows[list(outcome.results)].select(*SYSTEM, *node.key.names)
     results = as_frame(list(outcome.results.values()), node.values)
     return pl.concat([kept, results], how="horizontal").select(*SYSTEM, *node.schema.names)
 
 
-def _without_key(node: Node, rows: pl.DataFrame, outcome: Outcome) -> Outcome:
-    """Take the key's fields out of the results; one that differs from the row's key is a failure."""
+def without_key(node: Node, key: tuple[Any, ...], result: Any) -> Any:
+    """A function's result without the fields of the key.
+
+    Args:
+        node: The node that the result is for.
+        key: The row's key, by column.
+        result: What the function returned.
+
+    Raises:
+        RecordError: If a field of the key differs from the row's key.
+    """
     names = node.key.names
+    if node.schema.scalar or not isinstance(result, dict) or not any(name in result for name in names):
+        return result
+    for name, part in zip(names, key, strict=True):
+        if name in result and result[name] != part:
+            raise RecordError(
+                f"the function changed the key: field {name!r} is {result[name]!r}, the key is {part!r}; use rekey()"
+            )
+    return {name: value for name, value in result.items() if name not in names}
+
+
+def _without_keys(node: Node, rows: pl.DataFrame, outcome: Outcome) -> Outcome:
+    """Take the key's fields out of the results; one that differs from the row's key is a failure."""
     if node.schema.scalar:
         return outcome
-    keys = rows.select(names).rows()
+    keys = rows.select(node.key.names).rows()
     for number, result in list(outcome.results.items()):
-        if not isinstance(result, dict) or not any(name in result for name in names):
-            continue
-        for name, part in zip(names, keys[number], strict=True):
-            if name in result and result[name] != part:
-                outcome.results.pop(number)
-                outcome.failures[number] = (
-                    f"the result changes the key: field {name!r} is {result[name]!r}, the key is {part!r}; use rekey()"
-                )
-                break
-        else:
-            outcome.results[number] = {name: value for name, value in result.items() if name not in names}
+        try:
+            outcome.results[number] = without_key(node, keys[number], result)
+        except RecordError as error:
+            outcome.results.pop(number)
+            outcome.failures[number] = error.message
     return outcome
 
 

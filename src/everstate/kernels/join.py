@@ -1,0 +1,84 @@
+"""Table-table join on the key: inner, left, outer.
+
+Both sides of a key lie in one row of one store, so a change of either side reads and writes one page. A change
+re-evaluates the key's pair before and after the micro-batch, and what differs is passed on.
+
+The result's time and position are those of the later side, so they depend on the two rows alone and not on which
+arrived first. A retraction is as late as what caused it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from everstate.kernels.changes import differences, shaped
+from everstate.kernels.pairs import LEFT, RIGHT, columns_of, later, prefixed, present, results
+from everstate.kernels.rows import KEY, OP, ORDER, SYSTEM
+
+if TYPE_CHECKING:
+    from everstate.kernels.shard import Shard
+    from everstate.topology.nodes import Join, Node
+
+#: Prefixes of time and position of what happened last to a side, be it its deletion.
+_LEFT_CAUSE = "$left cause:"
+_RIGHT_CAUSE = "$right cause:"
+
+
+def update(
+    node: Join, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool = False
+) -> pl.DataFrame:
+    """Apply a micro-batch's changes of both tables.
+
+    Args:
+        node: The node.
+        number: Its number in the unit.
+        inputs: The changes of the left and the right table.
+        shard: Holds both sides' rows.
+        emit_moves: Pass on results of which only time or position changed.
+    """
+    left, right = node.inputs
+    sides = {LEFT: columns_of(left, LEFT), RIGHT: columns_of(right, RIGHT)}
+    keys = _touched(node, inputs)
+    store = shard.keyed(number)
+    held = shaped(store.lookup(keys.select(KEY)), {KEY: SYSTEM[KEY], **sides[LEFT], **sides[RIGHT]})
+    before = keys.join(held, on=KEY, how="left", maintain_order="left")
+    after = _changed(_changed(before, inputs[0], left, LEFT), inputs[1], right, RIGHT)
+    causes = _caused(_caused(after, inputs[0], LEFT, _LEFT_CAUSE), inputs[1], RIGHT, _RIGHT_CAUSE)
+    kept = present(LEFT) | present(RIGHT)
+    store.apply(after.filter(kept).select(KEY, *sides[LEFT], *sides[RIGHT]), after.filter(~kept)[KEY])
+    return differences(
+        results(node, before, shard.ledger, op=-1),
+        results(node, after, shard.ledger, op=1),
+        node.schema.names,
+        causes=causes.select(KEY, *later(_LEFT_CAUSE, _RIGHT_CAUSE)),
+        moves=emit_moves,
+    )
+
+
+def _touched(node: Join, inputs: list[pl.DataFrame]) -> pl.DataFrame:
+    """The keys of a micro-batch, with the result's key columns: both tables' keys have the same bytes."""
+    found = [
+        rows.select(KEY, *(pl.col(own).alias(name) for own, name in zip(feeder.key.names, node.key.names, strict=True)))
+        for rows, feeder in zip(inputs, node.inputs, strict=True)
+    ]
+    return pl.concat(found).unique(KEY, maintain_order=True)
+
+
+def _changed(pairs: pl.DataFrame, rows: pl.DataFrame, feeder: Node, prefix: str) -> pl.DataFrame:
+    """The pairs with one side brought up to date: retractions first, then additions."""
+    if rows.is_empty():
+        return pairs
+    added = prefixed(rows.filter(pl.col(OP) > 0), feeder, prefix)
+    side = added.columns[1:]
+    untouched = pairs.join(rows.select(KEY).unique(), on=KEY, how="anti").select(KEY, *side)
+    return pairs.drop(side).join(pl.concat([untouched, added]), on=KEY, how="left", maintain_order="left")
+
+
+def _caused(pairs: pl.DataFrame, rows: pl.DataFrame, side: str, prefix: str) -> pl.DataFrame:
+    """Adds what happened last to a side: its row in this micro-batch, be it a retraction, else its row as it is."""
+    last = rows.sort(OP).unique(KEY, keep="last").select(KEY, *(pl.col(name).alias(prefix + name) for name in ORDER))
+    return pairs.join(last, on=KEY, how="left", maintain_order="left").with_columns(
+        pl.coalesce(prefix + name, side + name).alias(prefix + name) for name in ORDER
+    )

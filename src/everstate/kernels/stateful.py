@@ -1,0 +1,86 @@
+"""Stateful functions on a stream: `apply`, `filter` and `update` with the state of the row's key.
+
+Rows are taken in the order of stream time, topic, partition and offset. A row for which the function raises, or gives a
+result that does not fit, is a dead letter and leaves no trace in the state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from everstate.kernels.changes import shaped
+from everstate.kernels.functions import Outcome, as_frame, reason, report, row_values
+from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, SYSTEM, TOPIC
+from everstate.kernels.state import Held
+from everstate.kernels.stateless import without_key
+from everstate.topology.errors import RecordError
+from everstate.topology.values import check_row
+
+if TYPE_CHECKING:
+    from everstate.kernels.ledger import Ledger
+    from everstate.kernels.shard import Shard
+    from everstate.topology.nodes import Stateful
+
+#: The column that holds a key's state.
+STATE: Final = "state"
+
+_STORED: Final[dict[str, pl.DataType]] = {KEY: pl.Binary(), STATE: pl.Binary()}
+
+
+def update(node: Stateful, number: int, inputs: list[pl.DataFrame], shard: Shard) -> pl.DataFrame:
+    """Call the function for each row of a micro-batch.
+
+    Args:
+        node: The node.
+        number: Its number in the unit.
+        inputs: The stream's rows; those without a key are dropped and counted.
+        shard: Holds one state a key; a key whose state became empty is removed.
+    """
+    keyed = inputs[0].filter(pl.col(KEY).is_not_null())
+    shard.ledger.drop("null_key", inputs[0].height - keyed.height)
+    rows = keyed.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
+    store = shard.keyed(number)
+    stored = shaped(store.lookup(rows.select(KEY).unique()), _STORED)
+    states = {key: Held(blob) for key, blob in stored.rows()}
+    outcome = _called(node, rows, states)
+    written = {key: held.blob() for key, held in states.items() if held.written}
+    kept = pl.DataFrame([(key, blob) for key, blob in written.items() if blob], schema=_STORED, orient="row")
+    store.apply(kept, pl.Series(KEY, [key for key, blob in written.items() if not blob], dtype=pl.Binary))
+    return _with_results(node, rows, outcome, shard.ledger)
+
+
+def _called(node: Stateful, rows: pl.DataFrame, states: dict[bytes, Held]) -> Outcome:
+    """Call the function row by row; each call sees what the earlier ones left in its key's state."""
+    outcome = Outcome()
+    keys = rows.select(node.key.names).rows()
+    values = row_values(rows, node.inputs[0].schema)
+    for number, (key, value) in enumerate(zip(rows[KEY], values, strict=True)):
+        held = states.get(key) or states.setdefault(key, Held(b""))
+        try:
+            with held.opened() as state:
+                result = node.fn.call(value, state)
+                outcome.results[number] = _fitting(node, keys[number], value, result)
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+            outcome.failures[number] = reason(error, node.fn)
+    return outcome
+
+
+def _fitting(node: Stateful, key: tuple[Any, ...], value: Any, result: Any) -> Any:
+    """What becomes of the row; raises, and so undoes the call, if that does not fit the schema."""
+    if node.mode == "filter":
+        return bool(result)
+    try:
+        return check_row(without_key(node, key, value if node.mode == "update" else result), node.values)
+    except RecordError as error:
+        raise RecordError(f"wrong result: {error.message}") from None
+
+
+def _with_results(node: Stateful, rows: pl.DataFrame, outcome: Outcome, ledger: Ledger) -> pl.DataFrame:
+    report(outcome, rows, ledger, node)
+    if node.mode == "filter":
+        return rows[[number for number, stays in outcome.results.items() if stays]].select(*SYSTEM, *node.schema.names)
+    kept = rows[list(outcome.results)].select(*SYSTEM, *node.key.names)
+    made = as_frame(list(outcome.results.values()), node.values)
+    return pl.concat([kept, made], how="horizontal").select(*SYSTEM, *node.schema.names)
