@@ -86,6 +86,13 @@ def payload(block: bytes) -> int:
     return len(block) - schema - len(_END) - _message_head(block, schema)
 
 
+def expected_payload(frame: pl.DataFrame) -> int:
+    """About how many bytes the rows of a frame will take."""
+    # Polars counts the bytes of texts and lists but not where each begins.
+    offsets = sum(8 for kind in frame.dtypes if kind in (pl.Binary, pl.String, pl.List))
+    return int(frame.estimated_size()) + frame.height * offsets
+
+
 def _stream(batch: pa.RecordBatch, bounds: Sequence[int], *, cut: bool) -> list[bytes]:
     sink = pa.BufferOutputStream()
     ends = []

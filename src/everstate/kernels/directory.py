@@ -61,7 +61,7 @@ class PagePolicy:
         knee: The size of a store from which pages become smaller.
         least_rows: A page has so many rows at least, however wide they are.
         bucket: Bytes of a large group that lie together.
-        slack: A batch of n changed rows splits or merges at most n + slack pages.
+        slack: A batch splits or merges so many pages more than it could have filled with the rows it changed.
     """
 
     largest: int = 32 * 1024
@@ -78,6 +78,10 @@ class PagePolicy:
         shrunk = self.largest * math.cbrt(self.knee / max(size, 1))
         page = min(max(shrunk, self.smallest), self.largest)
         return max(1, min(round(size / page), rows // self.least_rows))
+
+    def limit(self, changed: int) -> int:
+        """How many pages a batch of so many changed rows may split or merge."""
+        return self.slack + changed // self.least_rows
 
 
 #: The one policy for stores of all sizes.
@@ -98,17 +102,15 @@ def address(hashes: npt.NDArray[Any], pages: int | npt.NDArray[Any]) -> Numbers:
     return np.where(low < pages, low, wide & ((above >> 1) - 1))
 
 
-def settle(current: int, wanted: int, limit: int) -> int:
-    """The next number of pages on the way from the current to the wanted one.
+def settle(current: int | Numbers, wanted: int | Numbers, limit: int) -> Numbers:
+    """The next number of pages (or numbers of buckets) on the way from the current to the wanted one.
 
-    It grows as soon as more are wanted but shrinks only below half, so that it does not swing with a few rows; never by
-    more than `limit`, so that a small batch on a large store stays a small batch.
+    It grows once a tenth more are wanted but shrinks only below half, so that it does not swing with a few rows; never
+    by more than `limit`, so that a small batch on a large store stays a small batch.
     """
-    if wanted > current:
-        return min(wanted, current + limit)
-    if current > 2 * wanted:
-        return max(wanted, current - limit)
-    return current
+    grown = np.minimum(wanted, current + limit)
+    shrunk = np.maximum(wanted, current - limit)
+    return np.where(10 * wanted > 11 * current, grown, np.where(current > 2 * wanted, shrunk, current))
 
 
 def moved(before: int, after: int) -> tuple[Numbers, Numbers]:
@@ -116,6 +118,17 @@ def moved(before: int, after: int) -> tuple[Numbers, Numbers]:
     low, high = sorted((before, after))
     numbers = np.arange(low, high, dtype=np.int64)
     return numbers, address(numbers, low)
+
+
+def enumerate_each(counts: Numbers) -> Numbers:
+    """0 to n - 1 for every count n, one after the other.
+
+    Example:
+        >>> enumerate_each(np.array([2, 1, 3])).tolist()
+        [0, 1, 0, 0, 1, 2]
+    """
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
 
 
 def mix(hashes: Hashes, buckets: npt.NDArray[Any]) -> Hashes:

@@ -70,7 +70,7 @@ class MemoryPages:
 class KeyedStore:
     """One row a `$key`. Lives for one micro-batch of one shard.
 
-    Each page that is touched is read once; what changed is written by `flush()`, once, and only where its bytes differ.
+    Each page that is touched is read once; `flush()` writes those in which a row was put or deleted, once.
 
     Args:
         pages: The shard's raw state.

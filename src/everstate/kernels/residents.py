@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from everstate.kernels.blocks import combine, decode, encode, payload
+from everstate.kernels.blocks import combine, decode, encode, expected_payload, payload
 from everstate.kernels.directory import POLICY, Directory, PagePolicy, address, moved, settle
 from everstate.topology.errors import CheckpointDamagedError
 
@@ -32,9 +32,7 @@ _AT = "$at"
 class Residents:
     """The resident part of a store: each page is read once at most, and written once at most, at `flush`.
 
-    Rows are never changed in place. A row that is replaced or deleted is marked as gone and its successor appended,
-    with the place of the old one in its page, so that a page whose rows did not change keeps its bytes and is not
-    written.
+    Rows are never changed in place: one that is replaced or deleted is marked as gone, and its successor appended.
 
     Args:
         pages: Where the pages lie.
@@ -55,7 +53,6 @@ class Residents:
         self._blocks: dict[int, bytes | None] = {}
         self._frame = pl.DataFrame(schema=dict.fromkeys(ids, pl.Binary))
         self._page: Numbers = np.empty(0, np.int64)
-        self._place: Numbers = np.empty(0, np.int64)
         self._hash: Numbers = np.empty(0, np.int64)
         self._dirty: set[int] = set()
         self._changed = 0
@@ -119,11 +116,9 @@ class Residents:
         pages = self.page_of(hashes)
         self.load(pages)
         at, row = self.find(upserts.select(self._ids))
-        place = np.arange(len(self._page), len(self._page) + upserts.height, dtype=np.int64)
-        place[at] = self._place[row]
-        self._growth += upserts.estimated_size()
         self._remove(row)
-        self._append(upserts, pages, place, hashes.astype(np.int64))
+        self._append(upserts, pages, hashes)
+        self._growth += expected_payload(upserts)
         self._touch(pages)
         self.directory.rows += upserts.height
         self._changed += upserts.height
@@ -162,18 +157,11 @@ class Residents:
         self._dirty.clear()
         self._changed, self._growth = 0, 0.0
 
-    def _append(
-        self, frame: pl.DataFrame, page: Numbers, place: Numbers | None = None, hashes: Numbers | None = None
-    ) -> None:
-        count = len(self._page)
-        if place is None:
-            place = np.arange(count, count + frame.height, dtype=np.int64)
-        if hashes is None:
-            hashes = np.full(frame.height, _UNKNOWN, np.int64)
-        self._frame = combine([self._frame, frame]) if count else frame
+    def _append(self, frame: pl.DataFrame, page: Numbers, hashes: Hashes | None = None) -> None:
+        known = np.full(frame.height, _UNKNOWN, np.int64) if hashes is None else hashes.astype(np.int64)
+        self._frame = combine([self._frame, frame]) if len(self._page) else frame
         self._page = np.concatenate([self._page, page])
-        self._place = np.concatenate([self._place, place])
-        self._hash = np.concatenate([self._hash, hashes])
+        self._hash = np.concatenate([self._hash, known])
 
     def _remove(self, rows: Numbers) -> None:
         self._growth -= len(rows) * self.directory.size / max(1, self.directory.rows)
@@ -187,7 +175,7 @@ class Residents:
         directory = self.directory
         before = max(1, directory.pages)
         wanted = self.policy.pages(directory.rows, round(directory.size + self._growth))
-        after = max(1, settle(before, wanted, self._changed + self.policy.slack))
+        after = max(1, int(settle(before, wanted, self.policy.limit(self._changed))))
         if after != before:
             numbers, partners = moved(before, after)
             self.load(partners)
@@ -221,20 +209,17 @@ class Residents:
         )  # one more than pages: the last stands for rows that are gone
         is_dirty[dirty] = True
         rows = np.flatnonzero(is_dirty[np.minimum(self._page, len(is_dirty) - 1)])
-        rows = rows[np.argsort((self._page[rows] << 32) | self._place[rows], kind="stable")]
+        rows = rows[np.argsort(self._page[rows], kind="stable")]
         numbers, counts = np.unique(self._page[rows], return_counts=True)
         bounds = np.concatenate([[0], np.cumsum(counts)])
         blocks: dict[int, bytes | None] = dict.fromkeys(self._dirty)
         blocks.update(zip(numbers.tolist(), encode(self._frame[rows], bounds.tolist()), strict=True))
         for number, block in blocks.items():
-            old = self._blocks.get(number)
-            if block == old:
-                continue
-            if block is None:
-                self._pages.delete(self._store, number)
-            else:
+            old, self._blocks[number] = self._blocks[number], block
+            if block is not None:
                 self._pages.put(self._store, number, block)
-            self._blocks[number] = block
+            elif old is not None:
+                self._pages.delete(self._store, number)
             self.directory.size += (payload(block) if block else 0) - (payload(old) if old else 0)
 
 
