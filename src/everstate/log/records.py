@@ -89,6 +89,6 @@ def partitions_for(frame: pl.DataFrame, partitions: int, *, turn: int) -> pl.Ser
 
 def to_records(topic: str, frame: pl.DataFrame) -> Iterator[Record]:
     """The rows of a frame that was read, one by one."""
-    for row in frame.select(SCHEMA).iter_rows(named=True):
+    for row in frame.select(*SCHEMA).iter_rows(named=True):
         headers = tuple((header["name"], header["value"]) for header in row["headers"] or ())
         yield Record(topic, row["partition"], row["offset"], row["key"], row["value"], row["ts"], headers)

@@ -251,6 +251,11 @@ def retire_files(database: sqlite3.Connection, files: Iterable[str], *, now_ms: 
             )
 
 
+def has_segment(database: sqlite3.Connection, number: int) -> bool:
+    """Whether the segment with that number still counts."""
+    return database.execute("SELECT 1 FROM segments WHERE id = ?", (number,)).fetchone() is not None
+
+
 def is_named(database: sqlite3.Connection, file: str) -> bool:
     """Whether any segment is in this file."""
     return database.execute("SELECT 1 FROM segments WHERE file = ? LIMIT 1", (file,)).fetchone() is not None

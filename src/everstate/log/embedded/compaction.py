@@ -10,7 +10,7 @@ comes again with other content, its correction needs both.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ import polars as pl
 
 from everstate.log.crash import crash_point
 from everstate.log.embedded import catalogue, garbage, reading, retention
-from everstate.log.embedded.segments import APPENDED, BLOCK_BYTES, BLOCK_RECORDS, Segment, SegmentWriter
+from everstate.log.embedded.segments import APPENDED, BLOCK_BYTES, BLOCK_RECORDS, Place, Segment, SegmentWriter
 from everstate.log.records import CONTENT
 
 if TYPE_CHECKING:
@@ -101,64 +101,59 @@ def _settled(database: sqlite3.Connection, topic: Topic, partition: int) -> list
 
 def compact_partition(store: Store, topic: Topic, partition: int) -> bool:
     """Keep the last record of each key, and tombstones until they are old enough."""
+    place = Place(topic.name, partition)
     with store.manifest.reading() as database:
         stored = _settled(database, topic, partition)
     if not stored:
         return False
-    last = reading.last_of_each_key(_key_frames(store, topic, partition, stored))
-    horizon_ms = store.clock() - topic.config.delete_retention_ms
-    outdated = last.filter(pl.col("tombstone") & (pl.col(APPENDED) <= horizon_ms))
-    survivors = last.filter(~(pl.col("tombstone") & (pl.col(APPENDED) <= horizon_ms)))["offset"].sort().to_numpy()
+    last = reading.last_of_each_key(_key_frames(store, place, stored))
+    outdated = pl.col("tombstone") & (pl.col(APPENDED) <= store.clock() - topic.config.delete_retention_ms)
+    dropped = last.filter(outdated)["offset"]
+    survivors = last.filter(~outdated)["offset"].sort().to_numpy()
     total = sum(item.segment.records for item in stored)
     if len(survivors) == total and len(stored) <= 1 + total // SMALL_RECORDS:
         return False
-    written = _rewrite(store, topic, partition, stored, survivors)
-    dropped_to = None if not len(outdated) else int(outdated.select(pl.col("offset").max()).item()) + 1
-    return _swap(store, topic, partition, stored, written, dropped_to=dropped_to, clean_to=stored[-1].segment.end)
+    written = _rewrite(store, topic, _surviving(_frames(store, place, stored, _STORED), survivors), _youngest(stored))
+    dropped_to = int(dropped.to_numpy().max()) + 1 if len(dropped) else None
+    swap = Swap(topic, partition, stored, written, dropped_to=dropped_to, clean_to=stored[-1].segment.end)
+    return swap.apply(store)
 
 
 def merge_partition(store: Store, topic: Topic, partition: int, *, at_least: int) -> bool:
     """Put runs of small segments together; no record goes."""
+    place = Place(topic.name, partition)
     with store.manifest.reading() as database:
         stored = _settled(database, topic, partition)
     done = False
     for small, run in groupby(stored, key=lambda item: item.segment.records < SMALL_RECORDS):
         inputs = list(run)
         if small and len(inputs) >= at_least:
-            written = _rewrite(store, topic, partition, inputs, None)
-            done |= _swap(store, topic, partition, inputs, written)
+            written = _rewrite(store, topic, _frames(store, place, inputs, _STORED), _youngest(inputs))
+            done |= Swap(topic, partition, inputs, written).apply(store)
     return done
 
 
-def _key_frames(store: Store, topic: Topic, partition: int, stored: Sequence[StoredSegment]) -> Iterator[pl.DataFrame]:
-    for frame in _frames(store, topic, partition, stored, ["key", "value", "offset", APPENDED]):
+def _youngest(stored: Sequence[StoredSegment]) -> int:
+    return max(item.segment.appended_ms for item in stored)
+
+
+def _key_frames(store: Store, place: Place, stored: Sequence[StoredSegment]) -> Iterator[pl.DataFrame]:
+    for frame in _frames(store, place, stored, ["key", "value", "offset", APPENDED]):
         yield frame.select("key", "offset", APPENDED, pl.col("value").is_null().alias("tombstone"))
 
 
-def _frames(
-    store: Store, topic: Topic, partition: int, stored: Sequence[StoredSegment], columns: list[str]
-) -> Iterator[pl.DataFrame]:
+def _frames(store: Store, place: Place, stored: Sequence[StoredSegment], columns: list[str]) -> Iterator[pl.DataFrame]:
     for item in stored:
         segment = item.segment
-        yield from store.reader.read(
-            topic.name, partition, segment, start=segment.base, end=segment.end, columns=columns
-        )
+        yield from store.reader.read(place, segment, start=segment.base, end=segment.end, columns=columns)
 
 
-def _rewrite(
-    store: Store,
-    topic: Topic,
-    partition: int,
-    stored: Sequence[StoredSegment],
-    survivors: npt.NDArray[np.int64] | None,
-) -> list[Segment]:
-    """Write what survives (all, if None) into new files, each a segment of bounded size."""
-    appended_ms = max(item.segment.appended_ms for item in stored)
-    frames = _frames(store, topic, partition, stored, _STORED)
+def _rewrite(store: Store, topic: Topic, frames: Iterable[pl.DataFrame], appended_ms: int) -> list[Segment]:
+    """Write records into new files, each a segment of bounded size."""
     written: list[Segment] = []
     writer: SegmentWriter | None = None
     try:
-        for block in _full_blocks(_surviving(frames, survivors)):
+        for block in _full_blocks(frames):
             writer = writer or SegmentWriter(store.root, topic.folder)
             writer.add(block)
             if writer.size >= _SEGMENT_BYTES:
@@ -179,15 +174,11 @@ def _finished(writer: SegmentWriter, appended_ms: int) -> Segment:
     return replace(segment, file_bytes=writer.finish())
 
 
-def _surviving(frames: Iterable[pl.DataFrame], survivors: npt.NDArray[np.int64] | None) -> Iterator[pl.DataFrame]:
+def _surviving(frames: Iterable[pl.DataFrame], survivors: npt.NDArray[np.int64]) -> Iterator[pl.DataFrame]:
+    guarded = np.append(survivors, -1)  # what lies beyond the last survivor finds an offset that no record has
     for frame in frames:
-        if survivors is None:
-            yield frame
-            continue
         offsets = frame["offset"].to_numpy()
-        places = np.searchsorted(survivors, offsets)
-        found = np.append(survivors, -1)[places] == offsets
-        yield frame.filter(pl.Series(found))
+        yield frame.filter(pl.Series(guarded[np.searchsorted(survivors, offsets)] == offsets))
 
 
 def _full_blocks(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -205,43 +196,49 @@ def _full_blocks(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield pl.concat(waiting)
 
 
-def _swap(
-    store: Store,
-    topic: Topic,
-    partition: int,
-    stored: Sequence[StoredSegment],
-    written: Sequence[Segment],
-    *,
-    dropped_to: int | None = None,
-    clean_to: int | None = None,
-) -> bool:
-    """Put the new segments in the place of the old ones, if these are all still there."""
-    crash_point("log.compact.before_swap")
-    now_ms = store.clock()
-    with store.manifest.writing() as database:
-        marks = ",".join("?" * len(stored))
-        ids = [item.id for item in stored]
-        count = database.execute(f"SELECT count(*) FROM segments WHERE id IN ({marks})", ids).fetchone()[0]  # noqa: S608 - only marks
-        fits = bool(count == len(ids))
-        if fits:
-            catalogue.remove_segments(database, ids, now_ms=now_ms)
-            for segment in written:
-                catalogue.insert_segment(database, topic, partition, segment)
-            if clean_to is not None:
-                database.execute(
-                    "UPDATE partitions SET clean_to = ? WHERE topic_id = ? AND partition = ?",
-                    (clean_to, topic.id, partition),
-                )
-            if dropped_to is not None:
-                database.execute(
-                    "INSERT INTO dropped_tombstones (topic_id, partition, dropped_ms, end_offset) VALUES (?, ?, ?, ?)",
-                    (topic.id, partition, now_ms, dropped_to),
-                )
-            crash_point("log.compact.inside_swap")
-    crash_point("log.compact.after_swap")
-    if not fits:
-        _discard(store, written)
-    return fits
+@dataclass(frozen=True)
+class Swap:
+    """New segments that take the place of old ones.
+
+    Attributes:
+        dropped_to: One after the last tombstone that was dropped, if any was.
+        clean_to: Up to where there is now one record a key; None leaves that as it was.
+    """
+
+    topic: Topic
+    partition: int
+    stored: Sequence[StoredSegment]
+    written: Sequence[Segment]
+    dropped_to: int | None = None
+    clean_to: int | None = None
+
+    def apply(self, store: Store) -> bool:
+        """Do it in one transaction, if the old segments are all still there; says whether they were."""
+        crash_point("log.compact.before_swap")
+        with store.manifest.writing() as database:
+            fits = all(catalogue.has_segment(database, item.id) for item in self.stored)
+            if fits:
+                self._exchange(database, store.clock())
+                crash_point("log.compact.inside_swap")
+        crash_point("log.compact.after_swap")
+        if not fits:
+            _discard(store, self.written)
+        return fits
+
+    def _exchange(self, database: sqlite3.Connection, now_ms: int) -> None:
+        catalogue.remove_segments(database, [item.id for item in self.stored], now_ms=now_ms)
+        for segment in self.written:
+            catalogue.insert_segment(database, self.topic, self.partition, segment)
+        if self.clean_to is not None:
+            database.execute(
+                "UPDATE partitions SET clean_to = ? WHERE topic_id = ? AND partition = ?",
+                (self.clean_to, self.topic.id, self.partition),
+            )
+        if self.dropped_to is not None:
+            database.execute(
+                "INSERT INTO dropped_tombstones (topic_id, partition, dropped_ms, end_offset) VALUES (?, ?, ?, ?)",
+                (self.topic.id, self.partition, now_ms, self.dropped_to),
+            )
 
 
 def _discard(store: Store, written: Sequence[Segment]) -> None:

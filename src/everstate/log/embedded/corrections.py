@@ -16,7 +16,7 @@ import polars as pl
 from everstate.log import records
 from everstate.log.digest import content_digest
 from everstate.log.embedded import catalogue, publishing, reading
-from everstate.log.embedded.segments import Segment
+from everstate.log.embedded.segments import Place, Segment
 from everstate.log.protocol import Commit, Staged, combined_digest
 from everstate.topology.errors import CommitConflictError
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from everstate.log.embedded.store import Store
-
-_Place = tuple[str, int]
 
 
 def conflict(batch: Commit, reason: str) -> CommitConflictError:
@@ -43,60 +41,50 @@ def difference(store: Store, batch: Commit, staged: Sequence[Staged], commit_id:
     Raises:
         CommitConflictError: If the content of a stream differs.
     """
-    published, first_offsets = _published(store, commit_id)
-    wanted: dict[_Place, list[Staged]] = defaultdict(list)
+    published = _published(store, commit_id)
+    wanted: dict[Place, list[Staged]] = defaultdict(list)
     for part in staged:
         if part.rows:
-            wanted[part.topic, part.partition].append(part)
+            wanted[Place(part.topic, part.partition)].append(part)
     result: list[Staged] = []
-    for place in sorted({*published, *wanted}):
-        topic, partition = place
-        with store.manifest.reading() as database:
-            compact = catalogue.topic_named(database, topic).config.compact
-        if not compact:
-            _refuse_other_stream(store, batch, place, published.get(place, []), wanted[place])
-            continue
-        now = reading.last_of_each_key(_staged_frames(store, wanted[place]))
-        then = reading.last_of_each_key(_frames(store, place, published.get(place, [])))
-        before = _before(store, place, then, first_offsets.get(place))
-        changes = _changes(now, then, before)
-        if len(changes):
-            result.append(publishing.stage(store, topic, partition, changes))
+    try:
+        for place in sorted({*published, *wanted}):
+            with store.manifest.reading() as database:
+                compact = catalogue.topic_named(database, place.topic).config.compact
+            if compact:
+                changes = _changes(store, place, published[place], wanted[place])
+                result.append(publishing.stage(store, *place, changes))
+            else:
+                _refuse_other_stream(store, batch, place, published[place], wanted[place])
+    except BaseException:
+        publishing.abort(store, result)
+        raise
     return result
 
 
-def _published(store: Store, commit_id: int) -> tuple[dict[_Place, list[Segment]], dict[_Place, int]]:
-    """What the commit has put where, and at which offset it began there."""
-    segments: dict[_Place, list[Segment]] = defaultdict(list)
+def _published(store: Store, commit_id: int) -> dict[Place, list[Segment]]:
+    """What the commit has put where."""
+    segments: dict[Place, list[Segment]] = defaultdict(list)
     with store.manifest.reading() as database:
         for topic, partition, segment in catalogue.segments_of_commit(database, commit_id):
-            segments[topic, partition].append(segment)
-    return dict(segments), {place: found[0].base for place, found in segments.items()}
+            segments[Place(topic, partition)].append(segment)
+    return segments
 
 
-def _before(store: Store, place: _Place, then: pl.DataFrame, first_offset: int | None) -> pl.DataFrame:
-    """The records that these keys had before the commit."""
-    if first_offset is None or not len(then):
-        return records.empty()
-    topic, partition = place
-    with store.manifest.reading() as database:
-        begin = catalogue.bounds(database, catalogue.topic_named(database, topic), partition)[0]
-    if begin >= first_offset:
-        return records.empty()
-    return reading.last_of_each_key(reading.scan(store, topic, partition, begin, first_offset), keys=then.select("key"))
-
-
-def _changes(now: pl.DataFrame, then: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+def _changes(store: Store, place: Place, published: Sequence[Segment], wanted: Sequence[Staged]) -> pl.DataFrame:
     """Records that turn what was published into what is wanted."""
-    published = then.select("key", pl.col("value").alias("was"))
-    changed = now.join(published, on="key", how="inner", maintain_order="left").filter(
+    now = reading.last_of_each_key(_staged_frames(store, wanted))
+    then = reading.last_of_each_key(_frames(store, place, published))
+    before = _before(store, place, then, published[0].base) if published else records.empty()
+    was = then.select("key", pl.col("value").alias("was"))
+    changed = now.join(was, on="key", how="inner", maintain_order="left").filter(
         pl.col("value").ne_missing(pl.col("was"))
     )
-    added = now.join(published, on="key", how="anti", maintain_order="left")
-    gone = then.join(now, on="key", how="anti", maintain_order="left")
+    added = now.join(was, on="key", how="anti", maintain_order="left")
     restored = (
-        gone.select("key", pl.col("value").alias("was"), pl.col("ts").alias("then_ts"))
-        .join(before.select("key", "value", "ts", "headers"), on="key", how="left", maintain_order="left")
+        then.join(now, on="key", how="anti", maintain_order="left")
+        .select("key", pl.col("value").alias("was"), pl.col("ts").alias("then_ts"))
+        .join(before.select(*records.CONTENT), on="key", how="left", maintain_order="left")
         .filter(pl.col("value").ne_missing(pl.col("was")))
         .with_columns(pl.coalesce("ts", "then_ts").alias("ts"))
     )
@@ -104,26 +92,36 @@ def _changes(now: pl.DataFrame, then: pl.DataFrame, before: pl.DataFrame) -> pl.
     return pl.concat([changed.select(content), added.select(content), restored.select(content)])
 
 
+def _before(store: Store, place: Place, then: pl.DataFrame, first_offset: int) -> pl.DataFrame:
+    """The records that these keys had before the commit."""
+    with store.manifest.reading() as database:
+        begin = catalogue.bounds(database, catalogue.topic_named(database, place.topic), place.partition)[0]
+    if begin >= first_offset:
+        return records.empty()
+    return reading.last_of_each_key(reading.scan(store, place, begin, first_offset), keys=then.select("key"))
+
+
 def _refuse_other_stream(
-    store: Store, batch: Commit, place: _Place, published: Sequence[Segment], wanted: Sequence[Staged]
+    store: Store, batch: Commit, place: Place, published: Sequence[Segment], wanted: Sequence[Staged]
 ) -> None:
     topic, partition = place
     parts = [
         Staged(topic, partition, len(frame), content_digest(frame), "") for frame in _frames(store, place, published)
     ]
     if combined_digest(parts) != combined_digest(wanted):
-        raise conflict(batch, f"it was published to the stream {topic!r} with other content")
+        raise conflict(batch, f"it was published to the stream {place.topic!r} with other content")
 
 
-def _frames(store: Store, place: _Place, segments: Sequence[Segment]) -> Iterator[pl.DataFrame]:
+def _frames(store: Store, place: Place, segments: Sequence[Segment]) -> Iterator[pl.DataFrame]:
     for segment in segments:
-        yield from store.reader.read(*place, segment, start=segment.base, end=segment.end)
+        yield from store.reader.read(place, segment, start=segment.base, end=segment.end)
 
 
 def _staged_frames(store: Store, staged: Sequence[Staged]) -> Iterator[pl.DataFrame]:
     base = 0
     for part in staged:
+        place = Place(part.topic, part.partition)
         segment = Segment.from_json(part.location)
         placed = replace(segment, base=base, end=base + segment.end)
-        yield from store.reader.read(part.topic, part.partition, placed, start=placed.base, end=placed.end)
+        yield from store.reader.read(place, placed, start=placed.base, end=placed.end)
         base = placed.end

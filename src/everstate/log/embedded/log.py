@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.log.crash import crash_point
 from everstate.log.embedded import catalogue, commits, compaction, garbage, leases, publishing, reading
+from everstate.log.embedded.segments import Place
 from everstate.log.embedded.store import Clock, Store, wall_clock
 from everstate.log.protocol import (
     Commit,
@@ -104,7 +105,7 @@ class EmbeddedLog:
 
     def splits(self, topic: str, partition: int, start: int, end: int, *, max_records: int) -> list[Split]:
         """Cut a range of offsets into parts of at most so many records, in order."""
-        return reading.splits(self._store, topic, partition, start, end, max_records=max_records)
+        return reading.splits(self._store, Place(topic, partition), start, end, max_records=max_records)
 
     def read_split(self, split: Split) -> pl.DataFrame:
         """The records of a split, in order."""
@@ -112,7 +113,7 @@ class EmbeddedLog:
 
     def read(self, topic: str, partition: int, start: int, *, limit: int | None = None) -> pl.DataFrame:
         """The records of a partition from an offset on, in order."""
-        return reading.read(self._store, topic, partition, start, limit=limit)
+        return reading.read(self._store, Place(topic, partition), start, limit=limit)
 
     def latest(self, topic: str) -> pl.DataFrame:
         """The last record of every key, without tombstones."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from everstate.log import records
 from everstate.log.embedded import catalogue
-from everstate.log.embedded.segments import Block, Segment
+from everstate.log.embedded.segments import Block, Place, Segment
 from everstate.log.protocol import Split
 from everstate.topology.errors import ConfigurationError, OffsetOutOfRangeError
 
@@ -24,13 +24,7 @@ _SLACK_RECORDS = 500_000
 
 
 def scan(
-    store: Store,
-    topic: str,
-    partition: int,
-    start: int,
-    end: int | None = None,
-    *,
-    columns: list[str] | None = None,
+    store: Store, place: Place, start: int, end: int | None = None, *, columns: list[str] | None = None
 ) -> Iterator[pl.DataFrame]:
     """The records of a range, block by block; without `end`, up to what is there when the reading begins.
 
@@ -39,32 +33,32 @@ def scan(
     position = start
     while True:
         with store.manifest.reading() as database:
-            found = catalogue.topic_named(database, topic)
-            catalogue.check_range(database, found, partition, position, end)
+            topic = catalogue.topic_named(database, place.topic)
+            catalogue.check_range(database, topic, place.partition, position, end)
             if end is None:
-                end = catalogue.bounds(database, found, partition)[1]
-            stored = catalogue.segments(database, found, partition, start=position, end=end)
+                end = catalogue.bounds(database, topic, place.partition)[1]
+            stored = catalogue.segments(database, topic, place.partition, start=position, end=end)
         try:
             for item in stored:
-                yield from store.reader.read(topic, partition, item.segment, start=position, end=end, columns=columns)
+                yield from store.reader.read(place, item.segment, start=position, end=end, columns=columns)
                 position = min(end, item.segment.end)
         except FileNotFoundError as error:
-            _refuse_if_named(store, topic, partition, item.segment, error)
+            _refuse_if_named(store, place, item.segment, error)
         else:
             return
 
 
-def _refuse_if_named(store: Store, topic: str, partition: int, segment: Segment, cause: FileNotFoundError) -> None:
+def _refuse_if_named(store: Store, place: Place, segment: Segment, cause: FileNotFoundError) -> None:
     with store.manifest.reading() as database:
         if catalogue.is_named(database, segment.file):
-            raise store.reader.missing(topic, partition, segment) from cause
+            raise store.reader.missing(place, segment) from cause
 
 
-def read(store: Store, topic: str, partition: int, start: int, *, limit: int | None = None) -> pl.DataFrame:
+def read(store: Store, place: Place, start: int, *, limit: int | None = None) -> pl.DataFrame:
     """The records of a partition from an offset on, at most `limit` of them."""
     frames: list[pl.DataFrame] = []
     count = 0
-    for frame in scan(store, topic, partition, start):
+    for frame in scan(store, place, start):
         if limit is not None and count >= limit:
             break
         frames.append(frame)
@@ -73,16 +67,16 @@ def read(store: Store, topic: str, partition: int, start: int, *, limit: int | N
     return whole if limit is None else whole.head(limit)
 
 
-def splits(store: Store, topic: str, partition: int, start: int, end: int, *, max_records: int) -> list[Split]:
+def splits(store: Store, place: Place, start: int, end: int, *, max_records: int) -> list[Split]:
     """Cut a range into parts of at most `max_records`, none of which crosses a segment."""
     if max_records < 1:
         raise ConfigurationError(f"a split cannot have at most {max_records} records", hint="Use 1 or more.")
     with store.manifest.reading() as database:
-        found = catalogue.topic_named(database, topic)
-        catalogue.check_range(database, found, partition, start, end)
-        stored = catalogue.segments(database, found, partition, start=start, end=end)
+        topic = catalogue.topic_named(database, place.topic)
+        catalogue.check_range(database, topic, place.partition, start, end)
+        stored = catalogue.segments(database, topic, place.partition, start=start, end=end)
     return [
-        Split(topic, partition, first, last, replace(item.segment, blocks=tuple(blocks)).to_json())
+        Split(*place, first, last, replace(item.segment, blocks=tuple(blocks)).to_json())
         for item in stored
         for first, last, blocks in _runs(item.segment, start, end, max_records)
     ]
@@ -113,12 +107,12 @@ def _run_range(segment: Segment, run: Sequence[Block], start: int, end: int) -> 
 
 def read_split(store: Store, split: Split) -> pl.DataFrame:
     """The records of a split; looked up again if compaction has moved them."""
-    segment = Segment.from_json(split.location)
+    place, segment = Place(split.topic, split.partition), Segment.from_json(split.location)
     try:
-        frames = list(store.reader.read(split.topic, split.partition, segment, start=split.start, end=split.end))
+        frames = list(store.reader.read(place, segment, start=split.start, end=split.end))
     except FileNotFoundError:
         _refuse_other_topic(store, split, segment)
-        frames = list(scan(store, split.topic, split.partition, split.start, split.end))
+        frames = list(scan(store, place, split.start, split.end))
     return pl.concat(frames) if frames else records.empty()
 
 
@@ -137,7 +131,7 @@ def latest(store: Store, topic: str) -> pl.DataFrame:
     with store.manifest.reading() as database:
         info = catalogue.describe(database, topic)
     ends = [
-        last_of_each_key(scan(store, topic, partition, info.start[partition], end))
+        last_of_each_key(scan(store, Place(topic, partition), info.start[partition], end))
         for partition, end in info.end.items()
         if end > info.start[partition]
     ]

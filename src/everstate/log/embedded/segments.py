@@ -34,6 +34,13 @@ APPENDED: Final = "appended"
 _NO_TIME: Final = -(1 << 63)
 
 
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+
 class Block(NamedTuple):
     """One block: offsets from the segment's base, place in the file, checksum, number of records."""
 
@@ -159,13 +166,12 @@ class SegmentReader:
         self._root = root
 
     def read(
-        self, topic: str, partition: int, segment: Segment, *, start: int, end: int, columns: list[str] | None = None
+        self, place: Place, segment: Segment, *, start: int, end: int, columns: list[str] | None = None
     ) -> Iterator[pl.DataFrame]:
         """The blocks of a segment that hold offsets from `start` to before `end`, cut to that range.
 
         Args:
-            topic: For the message, should the file be damaged.
-            partition: The same.
+            place: Whose records these are.
             segment: What to read.
             start: The first offset.
             end: One after the last offset.
@@ -185,29 +191,29 @@ class SegmentReader:
             if os.fstat(stream.fileno()).st_size != segment.file_bytes:
                 found = os.fstat(stream.fileno()).st_size
                 reason = f"the file has {found} bytes instead of {segment.file_bytes}"
-                raise self._damaged(topic, partition, segment, wanted[0], reason)
+                raise self._damaged(place, segment, wanted[0], reason)
             for block in wanted:
                 stream.seek(block.position)
                 stored = stream.read(block.length)
                 if len(stored) != block.length or zlib.crc32(stored) != block.crc:
-                    raise self._damaged(topic, partition, segment, block, "its bytes do not match their checksum")
-                frame = _decoded(stored, segment, block, partition)
+                    raise self._damaged(place, segment, block, "its bytes do not match their checksum")
+                frame = _decoded(stored, segment, block, place.partition)
                 if segment.base + block.first < start or segment.base + block.end > end:
                     frame = frame.filter(pl.col("offset").is_between(start, end - 1))
                 yield frame.select(names)
 
-    def _damaged(self, topic: str, partition: int, segment: Segment, block: Block, reason: str) -> SegmentDamagedError:
+    def _damaged(self, place: Place, segment: Segment, block: Block, reason: str) -> SegmentDamagedError:
         first, last = segment.base + block.first, segment.base + block.end - 1
         return SegmentDamagedError(
             f"{self._root / segment.file} is damaged: {reason} "
-            f"(topic {topic!r}, partition {partition}, offsets {first} to {last}, "
+            f"(topic {place.topic!r}, partition {place.partition}, offsets {first} to {last}, "
             f"bytes {block.position} to {block.position + block.length - 1})",
             hint="Restore this file from a backup; nothing was read from the damaged part.",
         )
 
-    def missing(self, topic: str, partition: int, segment: Segment) -> SegmentDamagedError:
+    def missing(self, place: Place, segment: Segment) -> SegmentDamagedError:
         """The error for a file that the manifest names and the folder does not have."""
-        return self._damaged(topic, partition, segment, segment.blocks[0], "the file is missing")
+        return self._damaged(place, segment, segment.blocks[0], "the file is missing")
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,0 +1,116 @@
+"""Every log passes the same suite; another one is added to `LOGS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+import pytest
+
+from everstate.log import Commit, EmbeddedLog, Lease, Log, TopicConfig, combined_digest
+from everstate.log.records import to_records
+
+LOGS = ["embedded"]
+#: A day in 2023; the suite's own time begins here.
+START_MS = 1_700_000_000_000
+
+
+@dataclass
+class Clock:
+    now_ms: int = START_MS
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+
+
+@dataclass
+class Bench:
+    """A log with what the tests do over and over."""
+
+    log: Log
+    clock: Clock
+    lease: Lease | None = None
+    _batches: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def frame(*records: tuple, **columns) -> pl.DataFrame:
+        """Records of (key, value) or (key, value, ts), text or None."""
+        return frame(*records, **columns)
+
+    def topic(self, name: str, **config) -> str:
+        self.log.create_topic(name, TopicConfig(**config))
+        return name
+
+    def send(self, topic: str, *records: tuple, **columns) -> None:
+        """Append (key, value) or (key, value, ts) of text or None."""
+        self.log.append(topic, frame(*records, **columns))
+
+    def records(self, topic: str, partition: int = 0, start: int | None = None):
+        first = self.log.begin_offsets([topic])[topic][partition] if start is None else start
+        return list(to_records(topic, self.log.read(topic, partition, first)))
+
+    def values(self, topic: str, partition: int = 0) -> list[tuple]:
+        return [(text(record.key), text(record.value)) for record in self.records(topic, partition)]
+
+    def offsets(self, topic: str, partition: int = 0) -> list[int]:
+        return [record.offset for record in self.records(topic, partition)]
+
+    def table(self, topic: str) -> dict[str, str]:
+        latest = self.log.latest(topic)
+        rows = {text(key): text(value) for key, value in latest.select("key", "value").iter_rows()}
+        assert len(rows) == len(latest)
+        return rows
+
+    def batch(self, content: dict[str, list[tuple]], batch_id: int = 0, **changes) -> tuple[Commit, list]:
+        """Stage content by topic and describe it as a batch of ten source records."""
+        if self.lease is None:
+            self.lease = self.log.acquire("service")
+        staged = [part for topic, records in content.items() for part in self.log.stage_all(topic, frame(*records))]
+        identity = {
+            "service": "service",
+            "output": "output",
+            "generation": "g1",
+            "query_id": "q1",
+            "batch_id": batch_id,
+            "start": {"source": {0: 10 * batch_id, 1: 0}},
+            "end": {"source": {0: 10 * batch_id + 10, 1: 0}},
+            "digest": combined_digest(staged),
+            "token": self.lease.token,
+        }
+        return Commit(**{**identity, **changes}), staged
+
+    def publish(self, content: dict[str, list[tuple]], batch_id: int = 0, **changes):
+        return self.log.commit(*self.batch(content, batch_id, **changes))
+
+
+def frame(*records: tuple, **columns) -> pl.DataFrame:
+    rows = [(*record, None)[:3] for record in records]
+    built = pl.DataFrame(
+        [(data(key), data(value), ts) for key, value, ts in rows],
+        schema={"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64},
+        orient="row",
+    )
+    return built.with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+
+
+def data(content: str | None) -> bytes | None:
+    return None if content is None else content.encode()
+
+
+def text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=LOGS)
+def bench(request, tmp_path, clock):
+    log = EmbeddedLog(tmp_path / "log", clock=clock)
+    yield Bench(log, clock)
+    log.close()

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from everstate.log import Holder
+from everstate.topology.errors import FencedError, LeaseHeldError
+
+ELSEWHERE = Holder("another-machine", 4711, 1.0)
+
+
+def test_acquire_while_the_holder_lives_is_refused_by_name(bench):
+    bench.log.acquire("service")
+    with pytest.raises(LeaseHeldError, match="'service' is in use by process"):
+        bench.log.acquire("service")
+
+
+def test_acquire_tokens_only_rise_also_after_a_release(bench):
+    tokens = []
+    for _ in range(3):
+        lease = bench.log.acquire("service")
+        tokens.append(lease.token)
+        bench.log.release(lease)
+    assert tokens == sorted(set(tokens))
+
+
+def test_acquire_names_do_not_touch_each_other(bench):
+    bench.log.acquire("a")
+    bench.log.acquire("b")
+
+
+def test_acquire_with_take_over_fences_the_holder(bench):
+    old = bench.log.acquire("service")
+    new = bench.log.acquire("service", take_over=True)
+    assert new.token > old.token
+    with pytest.raises(FencedError, match="taken over"):
+        bench.log.heartbeat(old)
+    bench.log.heartbeat(new)
+
+
+def test_acquire_dead_process_of_this_machine_is_replaced_at_once(bench):
+    lease = bench.log.acquire("probe")
+    dead = replace(lease.holder, pid=2**22 + 12345)
+    bench.log.acquire("service", holder=dead)
+    assert bench.log.acquire("service").holder == lease.holder
+
+
+def test_acquire_other_process_with_the_same_number_is_replaced_at_once(bench):
+    me = bench.log.acquire("probe").holder
+    bench.log.acquire("service", holder=replace(me, started=me.started - 1000))
+    bench.log.acquire("service")
+
+
+def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbeat(bench):
+    lease = bench.log.acquire("service", holder=ELSEWHERE)
+    bench.clock.advance(20_000)
+    bench.log.heartbeat(lease)
+    bench.clock.advance(29_999)
+    with pytest.raises(LeaseHeldError, match="process 4711 on another-machine"):
+        bench.log.acquire("service")
+    bench.clock.advance(1)
+    assert bench.log.acquire("service").token > lease.token
+
+
+def test_heartbeat_after_a_release_is_fenced(bench):
+    lease = bench.log.acquire("service")
+    bench.log.release(lease)
+    with pytest.raises(FencedError, match="was given back"):
+        bench.log.heartbeat(lease)
+
+
+def test_release_of_a_lease_that_was_taken_over_leaves_the_new_one(bench):
+    old = bench.log.acquire("service")
+    new = bench.log.acquire("service", take_over=True)
+    bench.log.release(old)
+    bench.log.heartbeat(new)

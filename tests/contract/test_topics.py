@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from everstate.log import Log, TopicConfig
+from everstate.topology.errors import ConfigurationError, TopicExistsError, TopicNameError, TopicNotFoundError
+
+
+def test_log_any_implementation_has_every_operation_of_the_protocol(bench):
+    assert isinstance(bench.log, Log)
+
+
+def test_create_topic_new_name_is_listed_and_described(bench):
+    bench.topic("orders", partitions=3, compact=True, retention_ms=1000, delete_retention_ms=5)
+    assert bench.log.topics() == ["orders"]
+    info = bench.log.describe("orders")
+    assert info.config == TopicConfig(partitions=3, compact=True, retention_ms=1000, delete_retention_ms=5)
+    assert (info.start, info.end, info.records) == ({0: 0, 1: 0, 2: 0}, {0: 0, 1: 0, 2: 0}, 0)
+
+
+def test_create_topic_existing_name_is_refused(bench):
+    bench.topic("orders")
+    with pytest.raises(TopicExistsError, match="topic 'orders' exists already"):
+        bench.topic("orders")
+
+
+def test_create_topic_existing_name_with_exist_ok_keeps_its_configuration(bench):
+    bench.topic("orders", partitions=3)
+    bench.log.create_topic("orders", TopicConfig(partitions=5), exist_ok=True)
+    assert bench.log.describe("orders").config.partitions == 3
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "a b", "ü", "x" * 250, "a\n", "a\0b", "C:\\x"])
+def test_create_topic_illegal_name_is_refused_and_leaves_nothing(bench, name):
+    with pytest.raises(TopicNameError, match="cannot be the name of a topic"):
+        bench.topic(name)
+    assert bench.log.topics() == []
+
+
+@pytest.mark.parametrize("name", ["a", "x" * 249, "..a", "Orders.v2_x-1", "con", "-"])
+def test_create_topic_legal_name_takes_records(bench, name):
+    bench.topic(name)
+    bench.send(name, ("k", "v"))
+    assert bench.values(name) == [("k", "v")]
+
+
+def test_create_topic_names_that_differ_in_case_are_two_topics(bench):
+    bench.topic("orders")
+    bench.topic("Orders")
+    bench.send("orders", ("k", "small"))
+    bench.send("Orders", ("k", "large"))
+    bench.log.delete_topic("Orders")
+    assert bench.values("orders") == [("k", "small")]
+
+
+@pytest.mark.parametrize("config", [{"partitions": 0}, {"partitions": -1}, {"retention_ms": -1}])
+def test_create_topic_impossible_configuration_is_refused(bench, config):
+    with pytest.raises(ConfigurationError, match="topic 'orders' cannot have"):
+        bench.topic("orders", **config)
+
+
+def test_delete_topic_its_records_are_gone_and_the_name_is_free(bench):
+    bench.topic("orders")
+    bench.send("orders", ("k", "v"))
+    bench.log.delete_topic("orders")
+    assert bench.log.topics() == []
+    bench.topic("orders")
+    assert bench.log.describe("orders").end == {0: 0}
+    assert bench.values("orders") == []
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda log: log.describe("none"),
+        lambda log: log.delete_topic("none"),
+        lambda log: log.begin_offsets(["none"]),
+        lambda log: log.end_offsets(["none"]),
+        lambda log: log.read("none", 0, 0),
+        lambda log: log.splits("none", 0, 0, 0, max_records=1),
+        lambda log: log.latest("none"),
+        lambda log: log.compact("none"),
+        lambda log: log.maintain("none"),
+    ],
+)
+def test_unknown_topic_any_operation_names_it(bench, operation):
+    with pytest.raises(TopicNotFoundError, match="topic 'none' does not exist"):
+        operation(bench.log)
+
+
+def test_meta_documents_are_kept_by_service_and_name(bench):
+    bench.log.set_meta("a", "x", "1")
+    bench.log.set_meta("b", "x", "2")
+    bench.log.set_meta("a", "x", "3")
+    assert [bench.log.get_meta(service, "x") for service in "abc"] == ["3", "2", None]
+    bench.log.set_meta("a", "x", None)
+    assert bench.log.get_meta("a", "x") is None
