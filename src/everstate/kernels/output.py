@@ -27,6 +27,8 @@ def update(node: Output, rows: pl.DataFrame) -> pl.DataFrame:
     A table's changes become at most one record a key, a tombstone where only the retraction is left, and none where the
     value did not change. A stream's rows all go out, in order of their stream time and position.
     """
+    if rows.is_empty():
+        return pl.DataFrame(schema=RECORD)
     if node.kind is Kind.STREAM:
         rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
         return _records(rows, encode_values(rows.select(node.record.names), node.record, node.format))

@@ -24,7 +24,7 @@ MARK: Final[dict[str, pl.DataType]] = {
 }
 
 
-def mark(topic: int, partition: int, start: int, end: int, highest: int | None) -> pl.DataFrame:
+def mark(topic: int, partition: int, start: int, end: int, highest: int) -> pl.DataFrame:
     """The mark of one split."""
     return pl.DataFrame([[topic], [partition], [start], [end], [highest]], schema=MARK)
 
@@ -44,14 +44,12 @@ def advance(known: dict[str, int], marks: pl.DataFrame) -> pl.DataFrame:
     Returns:
         For every split, the stream time of its partition before it (null if there is none).
     """
-    marks = marks.unique().sort(TOPIC, PART, "start")
-    before: list[int | None] = []
-    for row in marks.iter_rows(named=True):
-        name = f"{row[TOPIC]}/{row[PART]}"
-        before.append(known.get(name))
-        if row[TS] is not None:
-            known[name] = max(row[TS], known.get(name, row[TS]))
-    return marks.with_columns(before=pl.Series(before, dtype=pl.Int64))
+    rows = []
+    for topic, partition, start, end, highest in sorted(set(marks.iter_rows())):
+        name = f"{topic}/{partition}"
+        rows.append((topic, partition, start, end, highest, known.get(name)))
+        known[name] = max(highest, known.get(name, highest))
+    return pl.DataFrame(rows, schema={**MARK, "before": pl.Int64()}, orient="row")
 
 
 def across_splits(rows: pl.DataFrame, splits: pl.DataFrame) -> pl.DataFrame:
