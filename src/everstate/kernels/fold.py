@@ -1,0 +1,182 @@
+"""`group_by().reduce()` and `group_by().aggregate()`: the user's own add and, optionally, remove.
+
+A stream's rows are added in the order of (stream time, topic, partition, offset). A table's retractions are removed
+before its additions are added; without `remove` the contributions are kept and folded again (`refolding.py`).
+
+A function that returns None deletes the group's aggregate, as in Kafka Streams; the next row starts a new one. A group
+that has lost its last contribution is deleted.
+
+A row for which `add` raises, or gives what does not fit the schema, is a dead letter and does not count; its key is
+remembered, so that its later retraction is passed over. Where `remove` raises, the aggregate stays as it was and the
+record that caused the retraction is a dead letter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.kernels import refolding
+from everstate.kernels.changes import differences, shaped
+from everstate.kernels.folding import Folding, Group, RefusedError
+from everstate.kernels.functions import as_frame, row_values
+from everstate.kernels.keying import rekeyed
+from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, empty
+from everstate.topology.nodes import Kind
+from everstate.topology.schema import SCALAR_COLUMN
+
+if TYPE_CHECKING:
+    from everstate.kernels.ledger import Ledger
+    from everstate.kernels.multistore import MultiStore
+    from everstate.kernels.shard import Shard
+    from everstate.topology.nodes import Fold
+
+#: The stores: a row a group; the contributions that were refused, or all of them where there is no `remove`.
+GROUPS: Final = 0
+CONTRIBUTIONS: Final = 1
+
+_COUNT: Final = "$n"
+_LIVE: Final = "$live"
+#: What is stored of a group beside its aggregate: how many contributions count, whether there is an aggregate, and the
+#: highest position.
+_STORED: Final[dict[str, pl.DataType]] = {
+    KEY: pl.Binary(),
+    _COUNT: pl.Int64(),
+    _LIVE: pl.Boolean(),
+    **{name: SYSTEM[name] for name in ORDER},
+}
+
+
+def prepare(node: Fold, port: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Give rows their group; the columns that the functions see travel under names of their own.
+
+    Args:
+        node: The node.
+        port: Its one input.
+        rows: Rows as the feeder gives them.
+        ledger: Takes rows for which the group cannot be made, and counts those without one.
+    """
+    del port
+    names = node.inputs[0].schema.names
+    rows = rows.with_columns(pl.col(name).alias(refolding.INPUT + name) for name in names)
+    rows = rekeyed(node.keying, rows, ledger, node)
+    return rows.select(*SYSTEM, CONTRIBUTION, *node.key.names, *(refolding.INPUT + name for name in names))
+
+
+def update(
+    node: Fold, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool = False
+) -> pl.DataFrame:
+    """Bring the groups up to date with a micro-batch.
+
+    Args:
+        node: The node.
+        number: Its number in the unit.
+        inputs: What `prepare` gave, from all tasks.
+        shard: Holds aggregates and contributions.
+        emit_moves: Also yield groups of which only time or position changed.
+    """
+    rows = inputs[0]
+    if rows.is_empty():
+        return empty(dict(node.schema.polars))
+    keys = rows.select(KEY, *node.key.names).unique(KEY, keep="first")
+    store, held = shard.keyed(number, GROUPS), shard.multi(number, CONTRIBUTIONS)
+    before = shaped(store.lookup(keys), _STORED | node.values.polars)
+    if node.inputs[0].kind is Kind.TABLE and node.remove is None:
+        groups = refolding.folded(node, rows, keys, held, shard.ledger)
+        counted = rows
+    else:
+        groups, counted = _applied(node, rows, keys, before, held, shard.ledger)
+    after = _frame(node, groups).join(_latest(before, counted), on=KEY, how="left").select(before.columns)
+    store.apply(after, before.join(after, on=KEY, how="anti")[KEY])
+    old, new = (
+        frame.filter(pl.col(_LIVE)).join(keys, on=KEY, how="left", maintain_order="left") for frame in (before, after)
+    )
+    return differences(old, new, list(node.schema.names), causes=_latest(before, rows), moves=emit_moves)
+
+
+def _applied(
+    node: Fold, rows: pl.DataFrame, keys: pl.DataFrame, before: pl.DataFrame, refused: MultiStore, ledger: Ledger
+) -> tuple[dict[bytes, Group], pl.DataFrame]:
+    """The groups after the rows, one after the other, and the rows that counted."""
+    table = node.inputs[0].kind is Kind.TABLE
+    order = [OP, *ORDER, CONTRIBUTION] if table else [STREAM_TIME, TOPIC, PART, OFF]
+    rows = rows.sort(order, maintain_order=True)
+    known = _known(rows, refused) if table else set()
+    calls = Folding(node)
+    groups = _groups(node, before)
+    key_columns = {row.pop(KEY): row for row in keys.iter_rows(named=True)}
+    doomed = _doomed(rows, groups, known) if table else set()
+    failures: dict[int, str] = {}
+    counted = []
+    values = refolding.row_inputs(node, rows)
+    for place, (key, contribution, op) in enumerate(rows.select(KEY, CONTRIBUTION, OP).iter_rows()):
+        if op < 0 and (key, contribution) in known:
+            continue
+        group = groups.setdefault(key, Group(None, 0))
+        try:
+            if op > 0:
+                group.value = calls.added(group.value, values[place], key_columns[key])
+                group.count += 1
+            else:
+                group.count -= 1
+                group.value = (
+                    group.value if key in doomed else calls.removed(group.value, values[place], key_columns[key])
+                )
+            counted.append(place)
+        except RefusedError as error:
+            failures[place] = str(error)
+    refolding.report(node, rows[sorted(failures)], [failures[place] for place in sorted(failures)], ledger)
+    if table:
+        again = pl.DataFrame(list(known), schema={KEY: pl.Binary, CONTRIBUTION: pl.Binary}, orient="row")
+        refused.apply(rows[sorted(failures)].filter(pl.col(OP) > 0).select(KEY, CONTRIBUTION), again)
+        alive = {key: group for key, group in groups.items() if group.count > 0}
+    else:
+        alive = {key: group for key, group in groups.items() if group.value is not None}
+    return alive, rows[counted]
+
+
+def _known(rows: pl.DataFrame, refused: MultiStore) -> set[tuple[bytes, bytes]]:
+    """The retractions of rows that were refused when they came."""
+    gone = rows.filter(pl.col(OP) < 0).select(KEY, CONTRIBUTION)
+    if not refused.rows or gone.is_empty():
+        return set()
+    return set(refused.lookup_rows(gone).select(KEY, CONTRIBUTION).iter_rows())
+
+
+def _doomed(rows: pl.DataFrame, groups: dict[bytes, Group], known: set[tuple[bytes, bytes]]) -> set[bytes]:
+    """The groups that this batch leaves without contributions: nothing need be removed from their aggregate."""
+    left = Counter({key: group.count for key, group in groups.items()})
+    pairs = list(rows.select(KEY, CONTRIBUTION, OP).iter_rows())
+    left.subtract(Counter(key for key, contribution, op in pairs if op < 0 and (key, contribution) not in known))
+    return {key for key, count in left.items() if count <= 0} - {key for key, _, op in pairs if op > 0}
+
+
+def _groups(node: Fold, before: pl.DataFrame) -> dict[bytes, Group]:
+    values = row_values(before, node.values)
+    groups = {}
+    for key, count, live, value in zip(before[KEY], before[_COUNT], before[_LIVE], values, strict=True):
+        row = {SCALAR_COLUMN: value} if node.values.scalar else value
+        groups[key] = Group(row if live else None, count)
+    return groups
+
+
+def _frame(node: Fold, groups: dict[bytes, Group]) -> pl.DataFrame:
+    """Groups as they are stored, without their position."""
+    live = {key: group.value for key, group in groups.items() if group.value is not None}
+    state = pl.DataFrame(
+        {
+            KEY: pl.Series(list(groups), dtype=pl.Binary),
+            _COUNT: pl.Series([group.count for group in groups.values()], dtype=pl.Int64),
+            _LIVE: pl.Series([group.value is not None for group in groups.values()], dtype=pl.Boolean),
+        }
+    )
+    values = as_frame(list(live.values()), node.values).with_columns(pl.Series(KEY, list(live), dtype=pl.Binary))
+    return state.join(values, on=KEY, how="left")
+
+
+def _latest(before: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """The highest position of each group, of what is stored and of rows."""
+    both = pl.concat([before.select(KEY, *ORDER), rows.select(KEY, *ORDER)])
+    return both.sort(*ORDER).unique(KEY, keep="last", maintain_order=True)
