@@ -18,7 +18,7 @@ from everstate.kernels.changes import consolidate, differences, shaped
 from everstate.kernels.keying import key_parts
 from everstate.kernels.keys import encode_keys
 from everstate.kernels.pairs import LEFT, RIGHT, columns_of, later, prefixed, results
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
@@ -69,6 +69,8 @@ def update(
         shard: Holds the rows of both tables by foreign key.
         emit_moves: Pass on results of which only time or position changed.
     """
+    if not any(rows.height for rows in inputs):
+        return empty(node.schema.polars)
     alone = inputs[0].filter(pl.col(ALONE))
     linked = _linked(node, number, [inputs[0].filter(~pl.col(ALONE)), inputs[1]], shard, emit_moves=emit_moves)
     if alone.is_empty():

@@ -15,7 +15,7 @@ import polars as pl
 
 from everstate.kernels.changes import differences, shaped
 from everstate.kernels.pairs import LEFT, RIGHT, columns_of, later, prefixed, present, results
-from everstate.kernels.rows import KEY, OP, ORDER, SYSTEM
+from everstate.kernels.rows import KEY, OP, ORDER, SYSTEM, empty
 
 if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
@@ -38,6 +38,8 @@ def update(
         shard: Holds both sides' rows.
         emit_moves: Pass on results of which only time or position changed.
     """
+    if not any(rows.height for rows in inputs):
+        return empty(node.schema.polars)
     left, right = node.inputs
     sides = {LEFT: columns_of(left, LEFT), RIGHT: columns_of(right, RIGHT)}
     keys = _touched(node, inputs)
@@ -78,6 +80,8 @@ def _changed(pairs: pl.DataFrame, rows: pl.DataFrame, feeder: Node, prefix: str)
 
 def _caused(pairs: pl.DataFrame, rows: pl.DataFrame, side: str, prefix: str) -> pl.DataFrame:
     """Adds what happened last to a side: its row in this micro-batch, be it a retraction, else its row as it is."""
+    if rows.is_empty():
+        return pairs.with_columns(pl.col(side + name).alias(prefix + name) for name in ORDER)
     last = rows.sort(OP).unique(KEY, keep="last").select(KEY, *(pl.col(name).alias(prefix + name) for name in ORDER))
     return pairs.join(last, on=KEY, how="left", maintain_order="left").with_columns(
         pl.coalesce(prefix + name, side + name).alias(prefix + name) for name in ORDER

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from everstate.kernels.changes import CAUSE, differences, shaped
-from everstate.kernels.rows import KEY, OFF, ORDER, PART, SYSTEM, TS
+from everstate.kernels.rows import KEY, OFF, ORDER, PART, SYSTEM, TS, empty
 from everstate.topology.nodes import Aggregate, RekeyTable
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def update(
         shard: Holds the latest rows, without their key columns: a change needs no key that is not in the batch.
         emit_moves: Pass on records that repeat the value (see `uses_order`).
     """
-    columns = list(node.schema.names)
+    if inputs[0].is_empty():
+        return empty(node.schema.polars)
     records = newest(inputs[0])
     store = shard.keyed(number)
     held = shaped(store.lookup(records.select(KEY)), {KEY: SYSTEM[KEY], **_PLACE, **node.values.polars})
@@ -53,7 +54,7 @@ def update(
     new = records.filter(~pl.col(TOMBSTONE))
     gone = records.filter(pl.col(TOMBSTONE)).join(held, on=KEY, how="semi")[KEY]
     store.apply(new.select(KEY, *ORDER, *node.values.names), gone)
-    return differences(old, new, columns, causes=records.select(KEY, *CAUSE), moves=emit_moves)
+    return differences(old, new, node.schema.names, causes=records.select(KEY, *CAUSE), moves=emit_moves)
 
 
 def newest(records: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import polars as pl
 
 from everstate.kernels.changes import shaped
 from everstate.kernels.functions import Outcome, as_frame, reason, report, row_values
-from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, SYSTEM, TOPIC
+from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, SYSTEM, TOPIC, empty
 from everstate.kernels.state import Held
 from everstate.kernels.stateless import without_key
 from everstate.topology.errors import RecordError
@@ -38,6 +38,8 @@ def update(node: Stateful, number: int, inputs: list[pl.DataFrame], shard: Shard
         inputs: The stream's rows; those without a key are dropped and counted.
         shard: Holds one state a key; a key whose state became empty is removed.
     """
+    if inputs[0].is_empty():
+        return empty(node.schema.polars)
     keyed = inputs[0].filter(pl.col(KEY).is_not_null())
     shard.ledger.drop("null_key", inputs[0].height - keyed.height)
     rows = keyed.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
