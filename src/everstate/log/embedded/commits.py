@@ -6,12 +6,12 @@ second query would count the same numbers again.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Literal
 
+from everstate.log import vectors
 from everstate.log.crash import crash_point
 from everstate.log.embedded import catalogue, corrections, leases, publishing
-from everstate.log.protocol import Commit, CommitResult, Ranges, Staged, Vector
+from everstate.log.protocol import Commit, CommitResult, Ranges, Staged
 
 if TYPE_CHECKING:
     import sqlite3
@@ -112,8 +112,8 @@ def _last(database: sqlite3.Connection, service: str, output: str) -> tuple[int 
         generation=row["generation"],
         query_id=row["query_id"],
         batch_id=row["batch_id"],
-        start=_vector(row["start_vector"]),
-        end=_vector(row["end_vector"]),
+        start=vectors.from_json(row["start_vector"]),
+        end=vectors.from_json(row["end_vector"]),
         digest=row["digest"],
         token=row["token"],
         lease=row["lease"],
@@ -131,8 +131,8 @@ def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
             batch.generation,
             batch.query_id,
             batch.batch_id,
-            json.dumps(batch.start),
-            json.dumps(batch.end),
+            vectors.to_json(batch.start),
+            vectors.to_json(batch.end),
             batch.digest,
             batch.token,
             batch.lease,
@@ -140,13 +140,6 @@ def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
         ),
     )
     return int(cursor.lastrowid or 0)
-
-
-def _vector(text: str) -> Vector:
-    return {
-        topic: {int(partition): offset for partition, offset in offsets.items()}
-        for topic, offsets in json.loads(text).items()
-    }
 
 
 def _ranges(database: sqlite3.Connection, commit_id: int) -> Ranges:

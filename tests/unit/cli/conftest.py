@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from everstate.cli.consume import consume
+from everstate.cli.produce import produce
+from everstate.cli.topic import topic_app
+
+
+@pytest.fixture
+def everstate(tmp_path):
+    """Runs a command on a log of its own; errors of Everstate come out as they are."""
+    app = typer.Typer()
+    app.add_typer(topic_app, name="topic")
+    app.command()(produce)
+    app.command()(consume)
+    runner = CliRunner()
+
+    def run(*arguments: str, stdin: str | bytes = "", fails: bool = False):
+        result = runner.invoke(app, list(arguments), input=stdin, env={"EVERSTATE_LOG": str(tmp_path / "log")})
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert fails or result.exit_code == 0, result.output
+        return result
+
+    run.records = lambda *arguments: [
+        json.loads(line) for line in run("consume", *arguments, "--json").stdout.splitlines()
+    ]
+    run.path = tmp_path
+    return run
