@@ -127,8 +127,8 @@ def _train(java: Java, made: Path, folder: Path) -> None:
             raise EngineError(f"the training run took longer than {TIMEOUT_S} s") from error
         raise
     if process.returncode != 0 or not made.is_file():
-        last = output.strip().splitlines()[-1:] or ["it said nothing"]
-        raise EngineError(f"the training run ended with {process.returncode}: {last[0]}")
+        lines = [line for line in output.splitlines() if "Error" in line or "Exception" in line] or ["it said nothing"]
+        raise EngineError(f"the training run ended with {process.returncode}: {lines[-1][:300]}")
 
 
 def _identity(java: Java, jars: Path) -> str:

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from everstate.engine import archive
+from everstate.engine.java import Java
+from everstate.topology.errors import EngineError
+
+
+@pytest.fixture
+def jars(tmp_path, monkeypatch):
+    """Spark's jars, a Java and an empty cache."""
+    folder = tmp_path / "spark" / "jars"
+    folder.mkdir(parents=True)
+    (folder / "a.jar").write_bytes(b"a")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of mine"))
+    monkeypatch.setattr(archive, "select_java", lambda: Java(Path("/opt/java"), "17.0.15"))
+    return folder
+
+
+def trained(monkeypatch, content=b"classes"):
+    monkeypatch.setattr(archive, "_train", lambda java, made, folder: made.write_bytes(content))
+
+
+def test_java_options_without_an_archive_are_quiet_and_complete(jars):
+    assert archive.java_options() == "-Xlog:disable -Xlog:all=error:stderr -Xshare:auto"
+
+
+def test_java_options_with_an_archive_name_it_in_quotes(jars, monkeypatch):
+    trained(monkeypatch)
+    path = archive.build_archive()
+    assert path == archive.archive_path()
+    assert f'-XX:SharedArchiveFile="{path}"' in archive.java_options()
+
+
+def test_java_options_for_a_short_run_use_the_quick_compiler(jars):
+    assert "-XX:TieredStopAtLevel=1" in archive.java_options(short_run=True)
+
+
+def test_java_options_without_java_leave_the_error_to_the_session(jars, monkeypatch):
+    def none():
+        raise EngineError("no Java")
+
+    monkeypatch.setattr(archive, "select_java", none)
+    assert "SharedArchiveFile" not in archive.java_options()
+    assert archive.build_archive() is None
+
+
+def test_archive_path_changes_with_java_and_with_any_jar(jars, monkeypatch):
+    before = archive.archive_path()
+    os.utime(jars / "a.jar", ns=(1, 1))
+    touched = archive.archive_path()
+    (jars / "b.jar").write_bytes(b"b")
+    added = archive.archive_path()
+    monkeypatch.setattr(archive, "select_java", lambda: Java(Path("/opt/java"), "21.0.1"))
+    assert len({before, touched, added, archive.archive_path()}) == 4
+
+
+def test_build_archive_that_cannot_be_written_only_warns(jars, monkeypatch, tmp_path, caplog):
+    trained(monkeypatch)
+    (tmp_path / "cache of mine").write_text("a file where the folder should be")
+    with caplog.at_level(logging.WARNING):
+        assert archive.build_archive() is None
+    assert "start more slowly" in caplog.text
+
+
+def test_build_archive_whose_training_fails_only_warns_and_leaves_nothing(jars, monkeypatch, caplog):
+    monkeypatch.setattr(archive.sys, "executable", "/bin/false")
+    with caplog.at_level(logging.WARNING):
+        assert archive.build_archive() is None
+    assert "ended with 1" in caplog.text
+    assert list(archive.cache_folder().iterdir()) == []
+
+
+def test_build_archive_keeps_the_newest_only(jars, monkeypatch):
+    trained(monkeypatch)
+    archive.cache_folder().mkdir(parents=True)
+    for age in range(5):
+        old = archive.cache_folder() / f"spark-{age}.jsa"
+        old.write_bytes(b"")
+        os.utime(old, (age, age))
+    built = archive.build_archive()
+    assert {path.name for path in archive.cache_folder().iterdir()} == {built.name, "spark-4.jsa", "spark-3.jsa"}

@@ -1,0 +1,106 @@
+"""Holds the rules of CONTRIBUTING.md that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "everstate"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+SOURCES = sorted(
+    path for top in ("src", "tests", "examples", "bench", "scripts") for path in (ROOT / top).rglob("*.py")
+)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+MODULE_LINES = 600
+VAGUE = {"utils", "util", "common", "helpers", "helper", "misc", "base"}
+
+_LINK = re.compile(r"\]\((?!\w+:)(?P<target>[^)#\s]+)")
+_CODE = re.compile(r"`(?P<code>[^`\n]+)`")
+_PATH = re.compile(r"(?:src|tests|docs|examples|bench|scripts|\.ci)/[\w./*-]*")
+_MAKE = re.compile(r"\bmake (?P<target>[a-z][a-z-]*)")
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def without_fences(page):
+    return re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def imports_at_run_time(tree):
+    """The modules that a module imports anywhere, but for those that only annotations need."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            pending.extend(node.orelse)
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def test_modules_are_short_enough_to_read():
+    lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {name: lines for name, lines in lengths.items() if lines >= MODULE_LINES} == {}
+
+
+def test_modules_are_named_after_their_subject():
+    assert [path for path in MODULES if VAGUE.intersection(path.relative_to(PACKAGE).with_suffix("").parts)] == []
+
+
+def test_modules_import_pyspark_only_where_spark_is_driven():
+    offenders = []
+    for path in MODULES:
+        place = path.relative_to(PACKAGE)
+        drives_spark = place.parts[0] == "engine" or (place.parts[0] == "log" and place.name.startswith("spark_"))
+        imported = {name.split(".")[0] for name in imports_at_run_time(ast.parse(path.read_text(encoding="utf-8")))}
+        if not drives_spark and imported & {"pyspark", "py4j"}:
+            offenders.append(name_of(path))
+    assert offenders == []
+
+
+def test_packages_have_a_place_in_the_import_order():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    placed = {name.strip(" ()") for layer in layers for name in layer.split("|")}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert packages <= placed, f"give {packages - placed} a place in [tool.importlinter]"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_page_links_lead_somewhere(page):
+    targets = [match["target"] for match in _LINK.finditer(without_fences(page))]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_page_names_only_paths_that_exist(page):
+    codes = (match["code"] for match in _CODE.finditer(without_fences(page)))
+    paths = [code for code in codes if _PATH.fullmatch(code)]
+    assert [path for path in paths if not list(ROOT.glob(path.rstrip("/")))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_page_names_only_make_targets_that_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    text = page.read_text(encoding="utf-8")
+    shown = [code["code"] for code in _CODE.finditer(text)] + re.findall(r"^ *\$ (.*)$", text, flags=re.MULTILINE)
+    named = {match["target"] for code in shown for match in _MAKE.finditer(code)}
+    assert named <= targets
+
+
+def test_make_help_lists_every_documented_command():
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for command in ("setup", "demo", "test", "test-all", "bench", "lint", "format"):
+        assert re.search(rf"^make {command} ", listed, flags=re.MULTILINE)
