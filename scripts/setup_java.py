@@ -70,8 +70,11 @@ def from_package_index() -> Java | None:
     if not run([*pip, "install-jdk"]):
         return None
     folder.mkdir(exist_ok=True)
-    download = f"import jdk; jdk.install('17', jre=True, path={str(folder)!r})"
-    return found() if run([sys.executable, "-c", download]) else None
+    for vendor in ("Adoptium", "Corretto"):  # each has its own servers, and a firewall may know only one
+        download = f"import jdk; jdk.install('17', path={str(folder)!r}, vendor={vendor!r})"
+        if run([sys.executable, "-c", download]) and (java := found()):
+            return java
+    return None
 
 
 def main() -> int:
