@@ -1,0 +1,155 @@
+"""From a conformance case to a service, through the public API alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import everstate as es
+from tests.conformance.functions import FOREIGN_KEYS, GROUPS, MAPPERS, PREDICATES, binary, returns
+
+OUTPUT = "out"
+
+
+def missing(case: dict[str, Any]) -> str | None:
+    """What the case needs and Everstate does not have yet."""
+    if case["operator"] not in _OPERATORS:
+        return str(case["operator"])
+    if any(name.endswith("versioned") and value for name, value in case["params"].items()):
+        return "versioned tables"
+    return None
+
+
+def service_of(case: dict[str, Any]) -> es.Service:
+    """A service with the case's operator, writing to `OUTPUT`."""
+    app = es.Service("conformance")
+    _OPERATORS[case["operator"]](app, case).to(OUTPUT)
+    return app
+
+
+def value_type(case: dict[str, Any], topic: str, part: str = "value") -> type:
+    """The type of the keys or values on a topic; text where there is none."""
+    found = {type(record[part]) for record in case["inputs"] if record["topic"] == topic and record[part] is not None}
+    if float in found:
+        return float
+    return found.pop() if found else str
+
+
+def _table(app: es.Service, case: dict[str, Any], topic: str) -> es.Table:
+    return app.table(topic, schema=value_type(case, topic), key_type=value_type(case, topic, "key"))
+
+
+def _filter(app: es.Service, case: dict[str, Any]) -> es.Table:
+    return _table(app, case, "in").filter(PREDICATES[case["params"]["predicate"]])
+
+
+def _filter_not(app: es.Service, case: dict[str, Any]) -> es.Table:
+    holds = PREDICATES[case["params"]["predicate"]]
+    return _table(app, case, "in").filter(lambda value: not holds(value))
+
+
+def _map_values(app: es.Service, case: dict[str, Any]) -> es.Table:
+    fn, schema = MAPPERS[case["params"]["mapper"]]
+    return _table(app, case, "in").map(fn, schema=schema)
+
+
+def _grouped(flow: Any, case: dict[str, Any]) -> tuple[Any, type]:
+    """The flow regrouped, its grouped value in column `v`; and the type of that value."""
+    group = GROUPS[case["params"].get("group_by", "identity")]
+    samples = [group(r["key"], r["value"]) for r in case["inputs"] if None not in (r["key"], r["value"])]
+    pairs = [pair for pair in samples if pair is not None]
+    kinds = [{type(pair[place]) for pair in pairs if pair[place] is not None} or {str} for place in (0, 1)]
+    key, value = (float if float in kind else next(iter(kind)) for kind in kinds)
+    rows = flow.select(k="key", v="value")
+    mapped = rows.filter(lambda row: group(row["k"], row["v"]) is not None).map(
+        lambda row: dict(zip(("g", "v"), group(row["k"], row["v"]), strict=True)),
+        schema={"g": key | None, "v": value},
+    )
+    return mapped.group_by("g"), value
+
+
+def _aggregated(flow: Any, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    grouped, value = _grouped(flow, case)
+    if params["agg"] == "count":
+        return grouped.agg(value=es.count())
+    add = binary(params["adder"])
+    remove = binary(params["subtractor"]) if "subtractor" in params else None
+    if params["agg"] == "reduce":
+        combined = grouped.reduce(
+            lambda a, b: {**a, "v": add(a["v"], b["v"])},
+            None if remove is None else lambda a, b: {**a, "v": remove(a["v"], b["v"])},
+        )
+        return combined.map(lambda row: row["v"], schema=value)
+    start = params["initializer"]
+    return grouped.aggregate(
+        lambda: start,
+        lambda a, row: add(a, row["v"]),
+        None if remove is None else lambda a, row: remove(a, row["v"]),
+        schema=list[str] if isinstance(start, list) else type(start),
+    )
+
+
+def _stream_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
+    stream = app.stream("in", schema=value_type(case, "in"), key_type=value_type(case, "in", "key"))
+    return _aggregated(stream, case)
+
+
+def _table_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
+    return _aggregated(_table(app, case, "in"), case)
+
+
+def _filter_then_reduce(app: es.Service, case: dict[str, Any]) -> es.Table:
+    return _aggregated(_filter(app, case), {**case, "params": {"agg": "reduce", **case["params"]}})
+
+
+def _joined(left: es.Table, right: es.Table, how: str, joiner: dict[str, Any], value: type) -> es.Table:
+    return left.join(right, how=how, joiner=binary(joiner), schema=returns(joiner, value))
+
+
+def _join(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    left, right = _table(app, case, "left"), _table(app, case, "right")
+    return _joined(left, right, params["join"], params["joiner"], value_type(case, "left"))
+
+
+def _join_chain(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    left, right = _table(app, case, "left"), _table(app, case, "right")
+    for how in params["joins"]:
+        left = _joined(left, right, how, params["joiner"], value_type(case, "left"))
+    return left
+
+
+def _foreign_join(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    left, right = _table(app, case, "left"), _table(app, case, "right")
+    joiner = params["joiner"]
+    return left.join(
+        right,
+        how=params["join"],
+        on=FOREIGN_KEYS[params["fk_extractor"]],
+        joiner=binary(joiner),
+        schema=returns(joiner, value_type(case, "left")),
+    )
+
+
+def _foreign_join_then_join(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    first, joiner = _foreign_join(app, case), params.get("then_joiner", params["joiner"])
+    left = _table(app, case, "left")
+    return _joined(first, left, params.get("then_join", params["join"]), joiner, value_type(case, "left"))
+
+
+_OPERATORS: dict[str, Any] = {
+    "table_source": lambda app, case: _table(app, case, "in"),
+    "table_filter": _filter,
+    "table_filter_not": _filter_not,
+    "table_map_values": _map_values,
+    "table_filter_then_reduce": _filter_then_reduce,
+    "stream_aggregate": _stream_aggregate,
+    "table_aggregate": _table_aggregate,
+    "table_table_join": _join,
+    "table_table_join_chain": _join_chain,
+    "fk_join": _foreign_join,
+    "fk_join_then_table_join": _foreign_join_then_join,
+}

@@ -1,0 +1,68 @@
+"""Kafka Streams' published semantics, case by case, on the test driver.
+
+pytest tests/conformance --cases DIR
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from everstate.testing import Driver
+
+from tests.conformance.expectations import final_table, states, tables_after
+from tests.conformance.services import OUTPUT, missing, service_of
+
+
+def _table(driver: Driver) -> dict[Any, Any]:
+    table = driver.table(OUTPUT)
+    return {key: value["value"] if isinstance(value, dict) else value for key, value in table.items()}
+
+
+def _send(driver: Driver, record: dict[str, Any]) -> None:
+    driver.send(record["topic"], record["key"], record["value"], ts=record["ts"])
+    driver.advance()
+
+
+def test_case_record_by_record_gives_expected_tables(case: dict[str, Any]) -> None:
+    if missing(case) is not None:
+        pytest.skip(f"not built yet: {missing(case)}")
+    driver = Driver(service_of(case))
+    expected, stated = tables_after(case), states(case)
+    for number, record in enumerate(case["inputs"]):
+        _send(driver, record)
+        if expected is not None:
+            assert _table(driver) == expected[number], f"after input {number}: {record}"
+        if number + 1 in stated:
+            assert _table(driver) == stated[number + 1], f"after input {number}: {record}"
+    final = final_table(case)
+    if final is not None:
+        assert _table(driver) == final
+
+
+def test_case_record_by_record_writes_no_record_without_a_change(built_case: dict[str, Any]) -> None:
+    driver = Driver(service_of(built_case))
+    for record in built_case["inputs"]:
+        before, written = _table(driver), len(driver.records(OUTPUT))
+        _send(driver, record)
+        after = _table(driver)
+        changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+        assert {r.key for r in driver.records(OUTPUT)[written:]} == changed
+
+
+def test_case_cut_anyhow_gives_expected_final_table(built_case: dict[str, Any]) -> None:
+    final = final_table(built_case)
+    if built_case["batching"] != "any" or final is None:
+        return
+    for cut in range(5):
+        chance = random.Random(cut)
+        driver = Driver(service_of(built_case), shards=1 + cut % 3)
+        rest = list(built_case["inputs"])
+        while rest:
+            size = len(rest) if cut == 0 else chance.randint(1, len(rest))
+            with driver.batch():
+                for record in rest[:size]:
+                    driver.send(record["topic"], record["key"], record["value"], ts=record["ts"])
+            rest = rest[size:]
+        assert _table(driver) == final
