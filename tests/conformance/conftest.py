@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from tests.conformance.services import missing
+
+if TYPE_CHECKING:
+    import pytest
 
 HERE = Path(__file__).parent / "cases"
 

@@ -9,8 +9,8 @@ import random
 from typing import Any
 
 import pytest
-from everstate.testing import Driver
 
+from everstate.testing import Driver
 from tests.conformance.expectations import final_table, states, tables_after
 from tests.conformance.services import OUTPUT, missing, service_of
 
