@@ -206,7 +206,7 @@ def _placed(records: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     if len(rows) != len(records):
         system = system[rows[_INDEX]]
     user = rows.drop(_INDEX, TOMBSTONE)
-    return system.select(KEY).with_columns(rows[TOMBSTONE], system.drop(KEY), user)
+    return system.select(KEY).hstack([rows[TOMBSTONE], *system.drop(KEY).get_columns(), *user.get_columns()])
 
 
 def _letters(records: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ A batch that Arrow refuses is halved until the trouble is in few records. The sl
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,17 +33,17 @@ _BATCH: Final = 131_072
 #: Arrow reads a batch as one block, whose size is a 32-bit number.
 _BATCH_BYTES: Final = 256 * 1024 * 1024
 #: A refused range of so few records goes to the slow path; halving it further would cost more.
-_FEW: Final = 128
+_FEW: Final = 32
+#: The least that is read behind a refused record.
+_STEP: Final = 1024
 
-_SUSPECTS: Final = ["\x00", "NaN", "Inf", "null"]
+_ROW: Final = re.compile(r"in row ([0-9]+)$")
 _REFUSED: Final = r"\x00|NaN|Inf|\}[ \t\r\n]*null"
 
 
 def usable(text: pl.Series) -> pl.Series:
     """Which records may be handed to Arrow: true or false, never null."""
-    fits = text.str.starts_with("{") & text.str.ends_with("}")
-    if text.str.contains_any(_SUSPECTS).any():
-        fits &= ~text.str.contains(_REFUSED)
+    fits = text.str.starts_with("{") & text.str.ends_with("}") & ~text.str.contains(_REFUSED)
     long = text.str.len_bytes() > MAX_DEPTH
     if long.any():
         fits &= ~long | (text.str.count_matches(r"[\[{]") <= MAX_DEPTH)
@@ -61,20 +62,28 @@ def parse(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
     """
     data, bounds = _joined(text)
     expected = pa.schema([pa.field(field.name, wire.arrow_type(field.type)) for field in schema.fields])
-    frames: list[pl.DataFrame] = []
+    tables: list[pa.Table] = []
+    places: list[np.ndarray] = []
     aside: list[np.ndarray] = []
     pending = list(_batches(bounds))[::-1]
     while pending:
         low, high = pending.pop()
-        table = _read(data.slice(bounds[low], bounds[high] - bounds[low]), expected, rows=high - low)
+        table, row = _read(data.slice(bounds[low], bounds[high] - bounds[low]), expected, rows=high - low)
         if table is not None:
-            frames.append(_frame(table, low))
+            tables.append(table)
+            places.append(np.arange(low, high, dtype=np.uint32))
+        elif row is not None and low + row < high:
+            aside.append(np.array([low + row], dtype=np.uint32))
+            # More are to be expected at such distances: a call costs as much as the range is long.
+            after = min(low + row + 1 + max(_STEP, 4 * row), high)
+            parts = ((after, high), (low + row + 1, after), (low, low + row))
+            pending += [(start, end) for start, end in parts if start < end]
         elif high - low <= _FEW:
             aside.append(np.arange(low, high, dtype=np.uint32))
         else:
             middle = (low + high) // 2
             pending += [(middle, high), (low, middle)]
-    return _checked(frames, aside, schema)
+    return _checked(_frame(tables, places, schema), aside, schema)
 
 
 def _joined(text: pl.Series) -> tuple[pa.Buffer, np.ndarray]:
@@ -93,35 +102,43 @@ def _batches(bounds: np.ndarray) -> Iterator[tuple[int, int]]:
         low = high
 
 
-def _read(data: pa.Buffer, expected: pa.Schema, *, rows: int) -> pa.Table | None:
-    """The table of a range of records, or None if Arrow refuses it or sees another number of records."""
+def _read(data: pa.Buffer, expected: pa.Schema, *, rows: int) -> tuple[pa.Table | None, int | None]:
+    """The table of a range of records; or, if Arrow refuses it, the record that it names, where it names one.
+
+    Arrow names the record that is not JSON or holds another type, but not one with a number that does not fit. Nothing
+    depends on that name but speed.
+    """
     try:
         table = pj.read_json(
             pa.BufferReader(data),  # type: ignore[arg-type]  # any file-like object is
             read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pj.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore"),
         )
-    except (pa.ArrowException, OverflowError):
-        return None
-    return table if table.num_rows == rows else None
+    except (pa.ArrowException, OverflowError) as error:
+        named = _ROW.search(str(error))
+        return None, int(named.group(1)) if named else None
+    return (table, None) if table.num_rows == rows else (None, None)
 
 
-def _frame(table: pa.Table, low: int) -> pl.DataFrame:
-    index = pl.Series("$index", np.arange(low, low + table.num_rows, dtype=np.uint32))
-    return pl.DataFrame(table).with_columns(index) if table.num_columns else pl.DataFrame([index])
+def _frame(tables: list[pa.Table], places: list[np.ndarray], schema: Schema) -> pl.DataFrame:
+    """What was read, as the wire has it, with the place of each record."""
+    index = pl.Series("$index", np.concatenate(places) if places else [], dtype=pl.UInt32)
+    if not tables or not schema.fields:
+        return pl.DataFrame([index])
+    return pl.DataFrame(pa.concat_tables(tables)).with_columns(index)
 
 
-def _checked(frames: list[pl.DataFrame], aside: list[np.ndarray], schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
-    """Turns the wire's columns into the schema's and sets the rows aside of which the wire is not sure."""
-    if not frames:
-        empty = pl.DataFrame(schema={**schema.polars, "$index": pl.UInt32})
-        return empty, pl.Series("$index", np.concatenate(aside) if aside else [], dtype=pl.UInt32)
-    read = pl.concat(frames)
-    doubts = [wire.doubtful(pl.col(field.name), field) for field in schema.fields]
-    doubt = read.select(pl.any_horizontal(doubts)).to_series() if doubts else None
-    if doubt is not None and doubt.any():
-        aside.append(read.filter(doubt)["$index"].to_numpy())
-        read = read.filter(~doubt)
-    columns = [wire.read(pl.col(field.name), field.type).alias(field.name) for field in schema.fields]
+def _checked(read: pl.DataFrame, aside: list[np.ndarray], schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
+    """Turns the wire's columns into the schema's, and sets the rows aside of which the wire is not sure."""
+    if read.is_empty():
+        read = pl.DataFrame(schema={**schema.polars, "$index": pl.UInt32})
+    elif schema.fields:
+        doubts = [wire.doubtful(pl.col(field.name), field) for field in schema.fields]
+        doubt = read.select(pl.any_horizontal(doubts)).to_series()
+        if doubt.any():
+            aside.append(read.filter(doubt)["$index"].to_numpy())
+            read = read.filter(~doubt)
+        columns = [wire.read(pl.col(field.name), field.type).alias(field.name) for field in schema.fields]
+        read = read.select(*columns, "$index")
     rest = np.sort(np.concatenate(aside)) if aside else np.empty(0, dtype=np.uint32)
-    return read.select(*columns, "$index"), pl.Series("$index", rest, dtype=pl.UInt32)
+    return read, pl.Series("$index", rest, dtype=pl.UInt32)

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology import forms, scalars
@@ -131,14 +132,22 @@ def _parse(text: str) -> Any:
     if len(text) > MAX_DEPTH and len(_OPENING.findall(text)) > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     try:
-        return _loads(text)
+        return _loads(text, _DECODER)
     except _LongIntegerError:
-        return _loads(text, parse_int=_any_integer)
+        return _loads(text, _PATIENT_DECODER)
 
 
-def _loads(text: str, **options: Any) -> Any:
+class _ConstantError(ValueError):
+    pass
+
+
+class _LongIntegerError(ValueError):
+    pass
+
+
+def _loads(text: str, decoder: json.JSONDecoder) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant, **options)
+        return decoder.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not valid JSON: {error.msg} at character {error.pos}") from None
     except _ConstantError as error:
@@ -148,20 +157,16 @@ def _loads(text: str, **options: Any) -> Any:
         raise _LongIntegerError from None
 
 
-class _LongIntegerError(ValueError):
-    pass
-
-
-class _ConstantError(ValueError):
-    pass
-
-
 def _no_constant(token: str) -> Any:
     raise _ConstantError(f"{token} is not a JSON value")
 
 
 def _any_integer(digits: str) -> int | float:
     return int(digits) if len(digits) < 400 else float(digits)  # a longer one is beyond every number type
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+_PATIENT_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_int=_any_integer)
 
 
 def _depth(text: str) -> int:
@@ -177,24 +182,7 @@ def _depth(text: str) -> int:
 
 @lru_cache(maxsize=512)
 def _columns(schema: Schema, *, python: bool) -> tuple[tuple[str, _Reader], ...]:
-    return tuple((field.name, _named(field, python=python)) for field in schema.fields)
-
-
-def _named(field: Field, *, python: bool) -> _Reader:
-    """A reader of a field that puts the field's name on the way to a mismatch."""
-    read = _reader(field, python=python)
-    step = f".{field.name}"
-
-    def named(value: Any) -> Any:
-        try:
-            return read(value)
-        except _MismatchError as mismatch:
-            mismatch.steps.append(step)
-            raise
-        except ValueError as error:
-            raise _MismatchError(step, str(error)) from None
-
-    return named
+    return tuple((field.name, _reader(field, python=python)) for field in schema.fields)
 
 
 @lru_cache(maxsize=2048)
@@ -219,11 +207,21 @@ def _type_reader(type_: DataType, *, python: bool) -> _Reader:
     if type_.name == "map":
         return _map_reader(type_, python=python)
     if type_.name == "struct":
-        columns = tuple((field.name, _named(field, python=python)) for field in type_.fields)
+        columns = tuple((field.name, _reader(field, python=python)) for field in type_.fields)
         return lambda value: _struct(value, columns, python=python)
-    if python:
-        return lambda value: scalars.check(value, type_)
-    return lambda value: forms.from_json(value, type_)
+    return _scalar_reader(type_, scalars.check if python else forms.from_json)
+
+
+def _scalar_reader(type_: DataType, read: Callable[[Any, DataType], Any]) -> _Reader:
+    """A reader that is quick about what most values are and leaves the rest to `read`."""
+    if type_.name == "text":
+        return lambda value: value if type(value) is str and value.isascii() else read(value, type_)
+    if type_.is_integer:
+        low, high = type_.bounds
+        return lambda value: value if type(value) is int and low <= value <= high else read(value, type_)
+    if type_.name == "float64":
+        return lambda value: value if type(value) is float and isfinite(value) else read(value, type_)
+    return lambda value: read(value, type_)
 
 
 def _list_reader(type_: DataType, *, python: bool) -> _Reader:
@@ -273,7 +271,16 @@ def _struct(value: Any, columns: tuple[tuple[str, _Reader], ...], *, python: boo
         unknown = [name for name in value if name not in names]
         if unknown:
             raise ValueError(f"unknown field {unknown[0]!r}; the schema has: {', '.join(names)}")
-    return {name: read(value.get(name)) for name, read in columns}
+    row = {}
+    for name, read in columns:
+        try:
+            row[name] = read(value.get(name))
+        except _MismatchError as mismatch:
+            mismatch.steps.append(f".{name}")
+            raise
+        except ValueError as error:
+            raise _MismatchError(f".{name}", str(error)) from None
+    return row
 
 
 def _encodable(text: str) -> bool:
