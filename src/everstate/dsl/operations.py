@@ -23,6 +23,7 @@ from everstate.topology.nodes import (
     RekeyTable,
 )
 from everstate.topology.schema import Schema
+from everstate.topology.types import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,14 @@ def with_key(key: KeySpec, values: Schema) -> Schema:
     """The columns of a node: the key's, then the value's; a value column of the key's name is the key."""
     parts = Schema.of_polars(dict(zip(key.names, key.dtypes, strict=True))).fields
     return Schema(parts + values.without(key.names).fields, scalar=values.scalar)
+
+
+def relabelled(schema: Schema, names: Mapping[str, str], location: Location | None) -> Schema:
+    """These columns under other names, types kept; each may be null."""
+    for name in names.values():
+        if not name or name.startswith("$"):
+            raise SchemaError(f"column {name!r}: names that begin with '$' are Everstate's own", location=location)
+    return Schema(tuple(Field(new, schema.field(old).type.relaxed(), nullable=True) for old, new in names.items()))
 
 
 def filtered(node: Node, condition: Any, location: Location | None, earlier: Sequence[Any] = ()) -> Filter:
@@ -93,12 +102,12 @@ def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> 
     key = KeySpec.of(
         {names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)}, location=location
     )
-    columns = {names.get(name, name): node.schema.polars[name] for name in node.values.names}
+    values = relabelled(node.values, {name: names.get(name, name) for name in node.values.names}, location)
     return Project(
         inputs=(node,),
         kind=node.kind,
         key=key,
-        schema=with_key(key, Schema.of_polars(columns, location=location)),
+        schema=with_key(key, values),
         key_in_value=node.key_in_value,
         location=location,
         word="rename",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from everstate.dsl.expressions import as_expression, function, resolve, result_schema
-from everstate.dsl.operations import with_key
+from everstate.dsl.operations import relabelled, with_key
 from everstate.topology.aggregates import Leaves, leaf_dtype
 from everstate.topology.errors import NameClashError, SchemaError, UnsupportedError
 from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful
@@ -181,9 +181,9 @@ def _joined_values(
             )
         taken.append(new)
         renamed.append((name, new))
-    columns = {name: left.schema.polars[name] for name in left.values.names}
-    columns |= {new: right.schema.polars[name] for name, new in renamed}
-    return Schema.of_polars(columns, location=location), tuple(renamed)
+    left_values = relabelled(left.schema, {name: name for name in left.values.names}, location)
+    right_values = relabelled(right.schema, dict(renamed), location)
+    return Schema(left_values.fields + right_values.fields), tuple(renamed)
 
 
 def _check_how(how: str, allowed: tuple[str, ...], location: Location | None) -> None:

@@ -1,0 +1,116 @@
+"""Every mistake is found while the service is built, and points at the user's line."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import everstate as es
+from everstate import col
+from everstate.topology import errors
+
+SCHEMA = {"id": str, "customer": str, "amount": float, "tags": list[str]}
+
+
+def orders(app: es.Service | None = None) -> es.Table:
+    return (app or es.Service("shop")).table("orders", key="id", schema=SCHEMA)
+
+
+def events() -> es.Stream:
+    return es.Service("shop").stream("events", key="id", schema=SCHEMA)
+
+
+MISTAKES = [
+    ("unknown column in filter", errors.UnknownColumnError, lambda: orders().filter(col("amuont") > 1)),
+    ("unknown column in select", errors.UnknownColumnError, lambda: orders().select("amuont")),
+    ("unknown column in with_columns", errors.UnknownColumnError, lambda: orders().with_columns(x=col("y") + 1)),
+    ("unknown column in rename", errors.UnknownColumnError, lambda: orders().rename({"x": "y"})),
+    ("unknown column in drop", errors.UnknownColumnError, lambda: orders().drop("x")),
+    ("unknown column in group_by", errors.UnknownColumnError, lambda: orders().group_by("region")),
+    ("unknown column in agg", errors.UnknownColumnError, lambda: orders().group_by("id").agg(x=col("y").sum())),
+    ("unknown column in rekey", errors.UnknownColumnError, lambda: orders().rekey("region")),
+    ("unknown column in join on", errors.UnknownColumnError, lambda: orders().join(orders(), on="x")),
+    ("filter that is not boolean", errors.SchemaError, lambda: orders().filter(col("amount") + 1)),
+    ("types that do not fit", errors.SchemaError, lambda: orders().with_columns(x=col("amount") + col("customer"))),
+    ("several rows in with_columns", errors.UnsupportedError, lambda: orders().with_columns(x=col("amount").sum())),
+    ("over in with_columns", errors.UnsupportedError, lambda: orders().with_columns(x=col("amount").sum().over("id"))),
+    ("explode in select", errors.UnsupportedError, lambda: orders().select(x=col("tags").explode())),
+    ("key replaced", errors.UnsupportedError, lambda: orders().with_columns(id=col("customer"))),
+    ("unsupported aggregate", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("amount").product())),
+    ("column that is not aggregated", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("amount"))),
+    ("empty agg", errors.SchemaError, lambda: orders().group_by("id").agg()),
+    ("min of a list", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("tags").min())),
+    ("sum of text", errors.DefinitionError, lambda: orders().group_by("id").agg(x=col("customer").sum())),
+    ("agg name twice", errors.NameClashError, lambda: orders().group_by("id").agg(id=es.count())),
+    ("key that is a list", errors.SchemaError, lambda: orders().group_by("tags")),
+    ("map without schema", errors.SchemaError, lambda: orders().map(lambda row: row)),
+    ("map with a wrong schema", errors.SchemaError, lambda: orders().map(lambda row: row, schema={"x": object})),
+    ("merge of tables", errors.UnsupportedError, lambda: orders().merge(orders())),
+    ("flat_map of a table", errors.UnsupportedError, lambda: orders().flat_map(lambda row: [row])),
+    ("stateful on a table", errors.UnsupportedError, lambda: orders().apply(lambda r, s: r, stateful=True)),
+    ("stateful filter on a table", errors.UnsupportedError, lambda: orders().filter(lambda r, s: True, stateful=True)),
+    ("merge of unlike streams", errors.SchemaError, lambda: events().merge(events().select("amount"))),
+    ("join with a stream", errors.UnsupportedError, lambda: orders().join(events())),
+    ("join of unlike keys", errors.SchemaError, lambda: orders().join(orders().rekey("amount"))),
+    ("foreign key of another type", errors.SchemaError, lambda: orders().join(orders(), on="amount")),
+    ("outer foreign-key join", errors.UnsupportedError, lambda: orders().join(orders(), on="customer", how="outer")),
+    ("unknown join", errors.UnsupportedError, lambda: orders().join(orders(), how="cross")),
+    ("rename onto another column", errors.NameClashError, lambda: orders().rename({"amount": "customer"})),
+    ("column of Everstate's own name", errors.SchemaError, lambda: orders().with_columns(**{"$x": col("amount")})),
+    ("schema with such a name", errors.SchemaError, lambda: es.Service("s").table("t", schema={"$x": int})),
+    ("schema of nothing", errors.SchemaError, lambda: es.Service("s").table("t", schema=object)),
+    ("invalid topic", errors.TopicNameError, lambda: orders().to("no/slash")),
+    ("invalid source topic", errors.TopicNameError, lambda: es.Service("s").table("..", schema=int)),
+    ("invalid service name", errors.DefinitionError, lambda: es.Service("../x")),
+    ("unknown policy", errors.DefinitionError, lambda: es.Service("s", on_error="ignore")),
+    ("unknown format", errors.SchemaError, lambda: es.Service("s").table("t", schema=int, format="xml")),
+    ("string format of an object", errors.SchemaError, lambda: orders().to("t", format="string")),
+    ("no partitions", errors.DefinitionError, lambda: orders().to("t", partitions=0)),
+    ("quantile out of range", errors.SchemaError, lambda: es.quantile("amount", 2)),
+    ("top_k of none", errors.SchemaError, lambda: es.top_k("amount", 0)),
+]
+
+
+@pytest.mark.parametrize(("kind", "make"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES])
+def test_mistake_while_building_names_the_line(kind, make) -> None:
+    with pytest.raises(kind) as caught:
+        make()
+    assert isinstance(caught.value, errors.EverstateError)
+    location = caught.value.location
+    assert location is not None
+    assert location.file == __file__
+    lines, first = inspect.getsourcelines(make)
+    assert first <= location.line <= first + len(lines)
+
+
+def test_output_declared_twice_is_refused_with_the_first_line() -> None:
+    app = es.Service("shop")
+    orders(app).to("copy")
+    with pytest.raises(errors.NameClashError, match=r"declared at .*test_mistakes.py"):
+        orders(app).to("copy")
+
+
+def test_output_that_is_the_dead_letter_topic_of_another_is_refused() -> None:
+    app = es.Service("shop")
+    orders(app).to("copy")
+    with pytest.raises(errors.NameClashError):
+        orders(app).to("copy.dlq")
+
+
+def test_output_that_feeds_itself_is_refused() -> None:
+    app = es.Service("shop")
+    with pytest.raises(errors.DefinitionError, match="would feed itself"):
+        orders(app).to("orders")
+
+
+def test_outputs_that_feed_each_other_are_refused() -> None:
+    app = es.Service("shop")
+    app.table("b", key="id", schema=SCHEMA).to("a")
+    with pytest.raises(errors.DefinitionError, match="would feed itself"):
+        app.table("a", key="id", schema=SCHEMA).to("b")
+
+
+def test_unknown_column_lists_those_that_are_there() -> None:
+    with pytest.raises(errors.UnknownColumnError, match="id, customer, amount, tags"):
+        orders().filter(col("amuont") > 1)
