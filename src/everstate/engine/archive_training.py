@@ -1,8 +1,8 @@
 """The training run for the class data archive: touches the classes of Spark that a service uses.
 
 Runs as a program of its own (`python -m everstate.engine.archive_training ARCHIVE FOLDER`), because Java writes the
-archive when it exits. A Python source, `mapInArrow`, chained `transformWithState` on RocksDB and a Python sink: what is
-not used here is loaded in the ordinary, slower way later.
+archive when it exits. A Python source, `mapInArrow`, chained `transformWithState` on RocksDB and `foreachBatch`: what
+is not used here is loaded in the ordinary, slower way later.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceStreamReader,
-    DataSourceStreamWriter,
-    InputPartition,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import StatefulProcessor
 
 if TYPE_CHECKING:
@@ -36,7 +30,7 @@ _EXIT_TIMEOUT_S = 240
 
 
 class Numbers(DataSource):
-    """A source of a few numbers, and a sink that drops what it gets."""
+    """A source of a few numbers."""
 
     @classmethod
     def name(cls) -> str:
@@ -48,12 +42,8 @@ class Numbers(DataSource):
         return "value long"
 
     def streamReader(self, schema: Any) -> NumbersReader:  # noqa: ARG002, N802 - Spark's protocol
-        """The source's side."""
+        """What reads it."""
         return NumbersReader()
-
-    def streamWriter(self, schema: Any, overwrite: bool) -> Dropping:  # noqa: ARG002, FBT001, N802 - Spark's protocol
-        """The sink's side."""
-        return Dropping()
 
 
 class NumbersReader(DataSourceStreamReader):
@@ -75,16 +65,6 @@ class NumbersReader(DataSourceStreamReader):
         """The numbers of one half."""
         first, end = partition.value
         return ((number,) for number in range(first, end, 2))
-
-
-class Dropping(DataSourceStreamWriter):
-    """Takes rows and keeps none."""
-
-    def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """Reads a task's rows."""
-        for _row in iterator:
-            pass
-        return WriterCommitMessage()
 
 
 class Remember(StatefulProcessor):
@@ -151,6 +131,11 @@ def stateful(rows: DataFrame) -> DataFrame:
     return rows.groupBy("shard").transformWithState(Remember(), _COLUMNS, "Append", "None")
 
 
+def collect(rows: DataFrame, _batch_id: int) -> None:
+    """Takes a micro-batch to the driver and drops it."""
+    rows.collect()
+
+
 def main(archive: Path, folder: Path) -> None:
     """Runs a small query twice, the second time from its checkpoint, and waits for Java to write the archive."""
     spark = session(archive)
@@ -159,7 +144,7 @@ def main(archive: Path, folder: Path) -> None:
     for _start in range(2):
         numbers = spark.readStream.format(Numbers.name()).load()
         rows = stateful(stateful(numbers.mapInArrow(route, _COLUMNS)))
-        writer = rows.writeStream.format(Numbers.name()).outputMode("append").trigger(availableNow=True)
+        writer = rows.writeStream.foreachBatch(collect).outputMode("append").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
         query.awaitTermination()
     java = spark.sparkContext._gateway.proc  # noqa: SLF001 - the only handle on the process
