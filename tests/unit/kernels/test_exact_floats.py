@@ -6,13 +6,14 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from everstate.kernels.exact import float_limbs, float_mean, float_squares, float_total, merge, normalise
 from everstate.kernels.exact.floats import SQUARE_BASE, SUM_BASE
 from everstate.kernels.exact.limbs import exact_integers, limbs_of
 
+UNTIMED = settings(deadline=None)  # a busy machine must not fail a test of numbers
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 # Sums of these leave ties, cancellations and carries behind far more often than floats of all kinds do.
 ROUGH = st.builds(math.ldexp, st.integers(-(2**53), 2**53).map(float), st.integers(-120, 60))
@@ -47,6 +48,7 @@ def bits(value):
     return struct.pack("<d", value)
 
 
+@UNTIMED
 @given(NUMBERS)
 @example([1e308, 1e308, -1e308])
 @example([1.7976931348623157e308, 2.0**970])
@@ -67,6 +69,7 @@ def test_float_total_any_finite_floats_is_the_float_nearest_to_the_exact_sum(val
     assert bits(total) == bits(expected)
 
 
+@UNTIMED
 @given(st.lists(st.tuples(st.integers(0, 3), FINITE | ROUGH | EDGES | TIES), min_size=1, max_size=40), st.data())
 def test_float_total_any_order_and_any_cut_gives_the_same_bits_and_the_same_columns(rows, data):
     rows = [(key, value, 1) for key, value in rows]
@@ -84,6 +87,7 @@ def test_float_total_any_order_and_any_cut_gives_the_same_bits_and_the_same_colu
     assert float_total(state, "s").to_numpy().tobytes() == float_total(whole, "s").to_numpy().tobytes()
 
 
+@UNTIMED
 @given(NUMBERS, st.lists(FINITE | ROUGH | EDGES, min_size=1, max_size=10), st.randoms(use_true_random=False))
 def test_float_total_retractions_leave_no_trace(kept, passing, random):
     rows = [(0, value, 1) for value in [*kept, *passing]] + [(0, value, -1) for value in passing]
@@ -93,6 +97,7 @@ def test_float_total_retractions_leave_no_trace(kept, passing, random):
     assert state.equals(expected)
 
 
+@UNTIMED
 @given(st.lists(FINITE | ROUGH, min_size=1, max_size=30), st.permutations([0, 1, 2]))
 def test_float_total_of_cancelled_sums_is_positive_zero(values, order):
     doubled = [*values, *[-value for value in values]]
@@ -160,6 +165,7 @@ def test_float_total_full_limbs_of_a_billion_rows_do_not_overflow():
     assert carried.select(pl.all().exclude("key").abs().max()).row(0) <= (2**31,) * 3
 
 
+@UNTIMED
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30))
 def test_float_mean_equals_fmean(values):
     frame = accumulated([(0, value, 1) for value in values]).with_columns(count=pl.lit(len(values)))
@@ -171,6 +177,7 @@ def test_float_mean_nothing_counted_is_null():
     assert float_mean(frame, "count", "s").to_list() == [None, 0.5]
 
 
+@UNTIMED
 @given(st.lists(st.tuples(FINITE | ROUGH | EDGES, st.sampled_from([1, -1])), min_size=1, max_size=20))
 def test_float_squares_any_finite_floats_add_up_exactly(rows):
     values, signs = zip(*rows, strict=True)

@@ -3,13 +3,14 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everstate.kernels.exact import first_overflow, int_mean, int_parts, int_squares, int_total, merge, normalise
 from everstate.kernels.exact.limbs import exact_integers, limbs_of
 from everstate.topology.errors import NumberOverflowError
 
+UNTIMED = settings(deadline=None)  # a busy machine must not fail a test of numbers
 SIGNED = st.integers(-(2**63), 2**63 - 1) | st.integers(-1000, 1000)
 SIGNS = st.sampled_from([1, -1])
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
@@ -26,6 +27,7 @@ def fits(number):
     return -(2**63) <= number < 2**63
 
 
+@UNTIMED
 @given(st.lists(st.tuples(SIGNED, SIGNS), min_size=1, max_size=30))
 def test_int_total_any_integers_is_exact_or_a_named_error(rows):
     frame = accumulated([(0, value, sign) for value, sign in rows])
@@ -38,6 +40,7 @@ def test_int_total_any_integers_is_exact_or_a_named_error(rows):
             int_total(frame, "s")
 
 
+@UNTIMED
 @given(st.lists(st.tuples(st.integers(0, 3), SIGNED, SIGNS), min_size=1, max_size=40), st.data())
 def test_int_parts_any_order_and_any_cut_gives_the_same_columns(rows, data):
     whole = normalise(accumulated(rows), "s", "q").sort("key")
@@ -87,12 +90,14 @@ def test_int_parts_small_values_take_one_column_and_large_ones_two():
     assert [part.name for part in int_parts(pl.Series([], dtype=pl.Int64), None, "s")] == ["s.lo"]
 
 
+@UNTIMED
 @given(st.lists(st.tuples(SIGNED, SIGNS), min_size=1, max_size=20))
 def test_int_squares_any_integers_add_up_exactly(rows):
     frame = accumulated([(0, value, sign) for value, sign in rows])
     assert exact_integers(limbs_of(frame, "q"), np.array([0])) == [sum(value**2 * sign for value, sign in rows)]
 
 
+@UNTIMED
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
 def test_int_mean_any_integers_rounds_the_exact_sum_once(values):
     frame = accumulated([(0, value, 1) for value in values]).with_columns(count=pl.lit(len(values)))

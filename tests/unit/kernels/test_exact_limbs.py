@@ -1,11 +1,12 @@
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everstate.kernels.exact import merge, normalise
 from everstate.kernels.exact.limbs import balanced, exact_integers, nearest, scaled
 
+UNTIMED = settings(deadline=None)  # a busy machine must not fail a test of numbers
 LIMBS = st.dictionaries(st.integers(0, 12), st.integers(-(2**62), 2**62) | st.integers(-(2**32), 2**32), max_size=6)
 
 
@@ -18,6 +19,7 @@ def number(row):
     return sum(limb << (32 * k) for k, limb in row.items())
 
 
+@UNTIMED
 @given(st.lists(LIMBS, min_size=1, max_size=5))
 def test_balanced_any_limbs_keeps_the_numbers_and_bounds_the_limbs(rows):
     result = balanced(as_limbs(rows))
@@ -25,12 +27,14 @@ def test_balanced_any_limbs_keeps_the_numbers_and_bounds_the_limbs(rows):
     assert all(limb.min() >= -(2**31) and limb.max() < 2**31 and limb.any() for limb in result.values())
 
 
+@UNTIMED
 @given(st.lists(LIMBS, min_size=1, max_size=5), st.integers(-1074, 400))
 def test_nearest_any_limbs_and_base_equals_the_division_of_integers(rows, base):
     expected = [scaled(number(row), base) for row in rows]
     assert nearest(as_limbs(rows), base, len(rows)).tolist() == expected
 
 
+@UNTIMED
 @given(st.integers(2**52, 2**53 - 1), st.integers(0, 40), st.sampled_from([-1, 0, 1]), st.sampled_from([-1, 1]))
 def test_nearest_ties_and_their_neighbours_round_to_even_or_to_the_nearer(mantissa, shift, beside, sign):
     exact = sign * ((((mantissa << 1) + 1) << (shift + 100)) + beside)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from everstate.kernels.exact import (
@@ -20,6 +20,7 @@ from everstate.kernels.exact import (
 )
 from everstate.kernels.exact import variance as subject
 
+UNTIMED = settings(deadline=None)  # a busy machine must not fail a test of numbers
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 MONEY = st.integers(-(10**7), 10**7).map(lambda cents: cents / 100)
 EDGES = st.sampled_from([5e-324, 2.0**-1022, 1e-160, 1e-200, 1e308, -1.7976931348623157e308, 1e154, 0.0])
@@ -58,27 +59,35 @@ def exact_variance(values, ddof):
         return math.inf
 
 
+@UNTIMED
 @given(FLOATS, DDOF)
 @example([1e-200, 3e-200, 5e-324], 1)
 @example([1e308, -1e308], 1)
 @example([0.1, 0.1, 0.1], 1)
 @example([1.0, 1.0 + 2.0**-52], 0)
-@example([2.0**27, -(2.0**27) - 1.0], 0)
+@example([1e-155, 3e-155], 1)
+@example([1e200, 3e200], 1)
+@example([2 * (2.0**27 - 1), 0.0], 0)  # a tie
+@example([2 * (2.0**27 - 1), -(2.0**-100)], 0)  # above a tie, by less than a hundred bits can show
+@example([180000003.0, 0.0, 2.0**-80], 1)  # below a tie, likewise
 def test_float_variance_any_finite_floats_is_the_float_nearest_to_the_exact_variance(values, ddof):
     assert float_variance_of(values, ddof) == exact_variance(values, ddof)
 
 
+@UNTIMED
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-1000, 1000), min_size=1, max_size=20), DDOF)
 def test_int_variance_any_integers_is_the_float_nearest_to_the_exact_variance(values, ddof):
     assert int_variance(ints_accumulated(values), "n", "s", "q", ddof).item() == exact_variance(values, ddof)
 
 
+@UNTIMED
 @given(st.lists(MONEY, min_size=2, max_size=20))
 def test_float_variance_equals_the_statistics_module(values):
     assert float_variance_of(values, 1) == statistics.variance(values)
     assert float_variance_of(values, 0) == statistics.pvariance(values)
 
 
+@UNTIMED
 @given(st.lists(st.tuples(st.integers(0, 2), MONEY | FINITE), min_size=1, max_size=20), st.data())
 def test_float_variance_any_order_cut_and_passing_rows_gives_the_same_bits(rows, data):
     kept = [(key, value, 1) for key, value in rows]
@@ -134,7 +143,16 @@ def test_float_variance_many_keys_are_settled_without_python_integers():
 
 def test_variance_of_very_many_values_falls_back_to_python_integers():
     n = 2**40
-    frame = pl.DataFrame({"n": [n, 3], "s.lo": [5, 6], "s.hi": [2**20, 0], "q.l0": [7, 14], "q.l1": [2**22, 0]})
-    total, squares = 5 + 2**52, 7 + 2**54
+    frame = pl.DataFrame({"n": [n, 3], "s.lo": [5, 6], "s.hi": [2**20, 0], "q.l0": [7, 14], "q.l1": [2**34, 0]})
+    total, squares = 5 + 2**52, 7 + 2**66
     expected = Fraction(n * squares - total**2, n * (n - 1))
     assert int_variance(frame, "n", "s", "q", 1).to_list() == [expected.numerator / expected.denominator, 1.0]
+
+
+def test_variance_of_a_billion_values_divides_by_a_divisor_that_is_no_float():
+    counts = [10**9 + 2 * step + 1 for step in range(50)]
+    totals, squares = [3 * n + step for step, n in enumerate(counts)], [977 * n + step for step, n in enumerate(counts)]
+    frame = pl.DataFrame({"n": counts, "s.lo": totals, "q.l0": squares})
+    rows = zip(counts, totals, squares, strict=True)
+    exact = [Fraction(n * square - total**2, n * (n - 1)) for n, total, square in rows]
+    assert int_variance(frame, "n", "s", "q", 1).to_list() == [float(value) for value in exact]
