@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from everstate.kernels import json_lines, pyrows, wire
+from everstate.kernels import json_lines, pyrows, utf8, wire
 from everstate.kernels.keys import decode_keys
 from everstate.kernels.rows import KEY, OFF, TS
 from everstate.topology.errors import DecodeError
@@ -59,7 +59,7 @@ def decode_values(values: pl.Series, schema: Schema, fmt: str) -> Decoded:
     if fmt == "bytes":
         index = pl.int_range(len(values), dtype=pl.UInt32, eager=True).alias(_INDEX)
         return Decoded(pl.DataFrame([values.alias(schema.names[0]), index]), pl.DataFrame(schema=_REASONS))
-    text = values.cast(pl.String, strict=False)
+    text = utf8.text(values)
     if fmt == "string" and schema.fields[0].type.name == "text":
         read = pl.DataFrame([text.alias(schema.names[0])]).with_row_index(_INDEX).drop_nulls()
         read, aside = read.select(schema.names[0], _INDEX), text.is_null().arg_true()

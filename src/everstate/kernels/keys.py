@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from everstate.kernels import wire
+from everstate.kernels import utf8, wire
 from everstate.topology import forms
 from everstate.topology.errors import DecodeError
 from everstate.topology.keys import KeySpec, decode_key
@@ -54,7 +54,7 @@ def decode_keys(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], p
         return {spec.names[0]: keys.alias(spec.names[0])}, pl.Series("bad", [False], dtype=pl.Boolean).new_from_index(
             0, len(keys)
         )
-    text = keys.cast(pl.String, strict=False)
+    text = utf8.text(keys)
     guessed = pl.DataFrame({name: _guess(text, spec, place) for place, name in enumerate(spec.names)})
     if not spec.composite and spec.types[0].name == "text":
         known = text.is_not_null()
