@@ -37,8 +37,8 @@ def main() -> int:
     if STAMP.is_file() and STAMP.read_text(encoding="utf-8") == digest and PYTHON.exists():
         return 0
     version = ".".join(map(str, sys.version_info[:3]))
-    print(f"Setting up .venv with Python {version} ...", flush=True)
-    if Path(sys.prefix) != ENVIRONMENT:
+    print(f"Setting up .venv with Python {version} (a minute or two) ...", flush=True)
+    if Path(sys.prefix).resolve() != ENVIRONMENT.resolve():
         # Another Python's environment, or a broken one: packages for the old interpreter would be left behind.
         venv.create(ENVIRONMENT, clear=True, with_pip=True)
     try:
