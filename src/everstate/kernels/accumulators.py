@@ -6,7 +6,7 @@ A leaf's columns start with the leaf's own (`$a0`):
 |---|---|---|
 | `len` | none: it is the group's `$n` | |
 | `count` | `.n` | sum |
-| `sum` | an exact sum: limbs for floats, two parts for integers, `.d` for decimals | sum |
+| `sum` | an exact sum: limbs for floats and decimals, two parts for integers | sum |
 | `mean` | an exact sum, `.n` | sum |
 | `var`, `std` | an exact sum, that of the squares (`.sq`), `.n` | sum |
 | `min`, `max` | `.v` | minimum, maximum |
@@ -18,11 +18,13 @@ The other leaves keep contributions instead: see `contributions.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from everstate.kernels import exact
+from everstate.kernels.decimals import decimal_limbs, decimal_total
 from everstate.topology.aggregates import INCREMENTAL, REVERSIBLE
 from everstate.topology.errors import NumberOverflowError
 from everstate.topology.nodes import Kind
@@ -83,7 +85,7 @@ class Accumulator:
     @property
     def exact_prefixes(self) -> list[str]:
         """Prefixes of the exact sums that it has."""
-        if self.leaf.kind not in _SUMMED or self.family == "decimal":
+        if self.leaf.kind not in _SUMMED:
             return []
         return [self.total, self.squares] if self.leaf.kind in _SQUARED else [self.total]
 
@@ -113,7 +115,7 @@ class Accumulator:
         if self.leaf.kind not in _SUMMED:
             return columns
         if self.family == "decimal":
-            return [*columns, _signed_decimals(values, sign, f"{self.total}.d")]
+            return columns + decimal_limbs(values, sign, self.total)
         split = exact.float_limbs if self.family == "float" else exact.int_parts
         columns += split(self._numbers(values), sign, self.total)
         if self.leaf.kind in _SQUARED:
@@ -145,8 +147,8 @@ class Accumulator:
         return values if values.dtype.is_integer() else values.cast(pl.Int64)
 
     def _sum(self, groups: pl.DataFrame) -> pl.Series:
-        if self.family == "decimal":
-            return groups[f"{self.total}.d"]
+        if isinstance(self.dtype, pl.Decimal):
+            return decimal_total(groups, self.total, self.dtype.scale)
         if self.family == "float":
             return exact.float_total(groups, self.total)
         row = exact.first_overflow(groups, self.total)
@@ -173,6 +175,7 @@ class Plan:
     retracts: bool
 
     @classmethod
+    @lru_cache(maxsize=256)
     def of(cls, node: Aggregate) -> Plan:
         """The plan of a node."""
         feeder = node.inputs[0]
@@ -211,12 +214,3 @@ class Plan:
     def exact_prefixes(self) -> list[str]:
         """Prefixes of all exact sums."""
         return [prefix for a in self.accumulators for prefix in a.exact_prefixes]
-
-
-def _signed_decimals(values: pl.Series, sign: pl.Series | None, name: str) -> pl.Series:
-    wide = values.cast(pl.Decimal(38, values.dtype.scale if isinstance(values.dtype, pl.Decimal) else 0)).alias(name)
-    if sign is None:
-        return wide
-    return pl.DataFrame([wide, sign.alias("$sign")]).select(
-        pl.when(pl.col("$sign") < 0).then(-pl.col(name)).otherwise(pl.col(name)).alias(name)
-    )[name]

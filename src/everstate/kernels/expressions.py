@@ -37,7 +37,7 @@ def _halved(
     rows: pl.DataFrame, expressions: Sequence[pl.Expr], ledger: Ledger, node: Node
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Evaluate parts, ever smaller around the rows that fail; a stack, since a batch may hold many of them."""
-    good: list[tuple[pl.DataFrame, pl.DataFrame]] = [(rows.clear(), rows.clear().select(expressions))]
+    good: list[tuple[pl.DataFrame, pl.DataFrame]] = [(rows.clear(), _select(rows.clear(), expressions))]
     waiting = [rows]
     while waiting:
         part = waiting.pop()
@@ -55,7 +55,7 @@ def _halved(
 def _select(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
     values = rows.select(expressions)
     # An expression made of literals alone gives one row, whatever the frame's height.
-    return values if values.height == rows.height else rows.with_columns(values.get_columns()).select(values.columns)
+    return values if values.height == rows.height else rows.with_columns(expressions).select(values.columns)
 
 
 def _reason(error: pl.exceptions.PolarsError) -> str:

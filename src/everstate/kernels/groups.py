@@ -14,7 +14,6 @@ from everstate.kernels import exact
 from everstate.kernels.accumulators import COUNT
 from everstate.kernels.positions import Positions, precedes
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER
-from everstate.topology.errors import NumberOverflowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,15 +51,14 @@ def combined(plan: Plan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
     if plan.of_kind("first", "last"):
         work = work.sort(_AT, *signs[1:], maintain_order=True)
     total = pl.col(OP).cast(pl.Int64).sum() if plan.retracts else pl.len().cast(pl.Int64)
-    with _named_overflow():
-        groups = work.group_by(KEY).agg(
-            total.alias(COUNT),
-            pl.col(_AT).max(),
-            *(pl.col(name).first() for name in keys),
-            *(pl.col(column.name).sum() for column in addends),
-            *_extremes(plan),
-            *_ends(plan),
-        )
+    groups = work.group_by(KEY).agg(
+        total.alias(COUNT),
+        pl.col(_AT).max(),
+        *(pl.col(name).first() for name in keys),
+        *(pl.col(column.name).sum() for column in addends),
+        *_extremes(plan),
+        *_ends(plan),
+    )
     for prefix, names in [(_AT, ORDER), *((f"{end}{_AT}", _order(end)) for end in _ends_used(plan))]:
         groups = groups.with_columns(positions.unpacked(groups[prefix], names)).drop(prefix)
     return exact.normalise(groups, *plan.exact_prefixes)
@@ -69,19 +67,18 @@ def combined(plan: Plan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 def merged(plan: Plan, partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """One row a group out of several tasks' group rows; not for extremes and ends that may be retracted."""
     positions = Positions(partials)
-    with _named_overflow():
-        groups = (
-            partials.with_columns(positions.packed.alias(_AT))
-            .group_by(KEY)
-            .agg(
-                pl.col(COUNT).sum(),
-                pl.col(_AT).max(),
-                *(pl.col(name).first() for name in keys),
-                *(pl.col(name).sum() for name in sum_columns(partials)),
-                *(pl.col(a.value).min() for a in plan.of_kind("min")),
-                *(pl.col(a.value).max() for a in plan.of_kind("max")),
-            )
+    groups = (
+        partials.with_columns(positions.packed.alias(_AT))
+        .group_by(KEY)
+        .agg(
+            pl.col(COUNT).sum(),
+            pl.col(_AT).max(),
+            *(pl.col(name).first() for name in keys),
+            *(pl.col(name).sum() for name in sum_columns(partials)),
+            *(pl.col(a.value).min() for a in plan.of_kind("min")),
+            *(pl.col(a.value).max() for a in plan.of_kind("max")),
         )
+    )
     groups = groups.with_columns(positions.unpacked(groups[_AT])).drop(_AT)
     for end in _ends_used(plan):
         order = _order(end)
@@ -108,8 +105,7 @@ def advanced(plan: Plan, before: pl.DataFrame, delta: pl.DataFrame) -> pl.DataFr
         columns.append(horizontal(pair).alias(a.value))
     for order, latest, values in _ordered(plan):
         columns += _later(order, old, values, latest=latest)
-    with _named_overflow():
-        return exact.normalise(wide.select(columns), *plan.exact_prefixes)
+    return exact.normalise(wide.select(columns), *plan.exact_prefixes)
 
 
 def sum_columns(groups: pl.DataFrame) -> list[str]:
@@ -166,16 +162,3 @@ def _ends(plan: Plan) -> Iterator[pl.Expr]:
         for source, name in taken:
             column = pl.col(source).filter(pl.col(OP) > 0) if plan.retracts else pl.col(source)
             yield (column.first() if end == "$first" else column.last()).alias(name)
-
-
-class _named_overflow:  # noqa: N801 - a context manager
-    """Sums of decimals beyond 38 digits, by name."""
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, pl.exceptions.ComputeError) and "overflow in decimal" in str(error):
-            raise NumberOverflowError(
-                "a sum of decimals does not fit into 38 digits", hint="Sum fewer digits, or over smaller groups."
-            ) from None
