@@ -10,6 +10,7 @@ compresses what it writes, and compressing here takes three times as long as all
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -30,45 +31,63 @@ _LOW: Final = "\x1flow"
 _BASE: Final = pl.lit(1 << 64, pl.Int128)
 
 
-def encode(frame: pl.DataFrame, bounds: Sequence[int]) -> list[bytes]:
-    """Blocks of the rows between each two bounds.
+@dataclass(frozen=True)
+class Decoded:
+    """Rows of many blocks.
+
+    Attributes:
+        frame: The rows; a column that some blocks lack is null there.
+        order: The blocks' positions in the order in which their rows follow each other.
+        lengths: How many rows come from each, in that order.
+        payloads: Their bytes without schema and framing, in that order.
+    """
+
+    frame: pl.DataFrame
+    order: list[int]
+    lengths: list[int]
+    payloads: list[int]
+
+
+def encode(frame: pl.DataFrame, bounds: Sequence[int]) -> tuple[list[bytes], list[int]]:
+    """Blocks of the rows between each two bounds, and the payload of each.
 
     Args:
         frame: Rows, those of a page next to each other.
         bounds: Where pages begin, and at last where the last one ends; no page is empty.
     """
     if len(bounds) < 2:
-        return []
+        return [], []
     table = _without_int128(frame).to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
     batch = table.to_batches(max_chunksize=None)[0]
     if any(_has_dictionary(field.type) for field in batch.schema):
         # A stream holds a dictionary once, before the first batch that needs it: such pages are streams of their own.
-        return [block for begin, end in pairwise(bounds) for block in _stream(batch, [begin, end], cut=False)]
-    return _stream(batch, bounds, cut=True)
+        blocks = [_cut(batch, pair)[0] for pair in pairwise(bounds)]
+    else:
+        blocks = _cut(batch, bounds)
+    overhead = _overhead(blocks[0])
+    return blocks, [len(block) - overhead for block in blocks]
 
 
-def decode(blocks: Sequence[bytes]) -> tuple[pl.DataFrame, list[int], list[int]]:
-    """The rows of many blocks as one frame; a column that some blocks lack is null there.
-
-    Returns:
-        The frame; the blocks' positions in the order in which their rows follow each other; their numbers of rows.
-    """
+def decode(blocks: Sequence[bytes]) -> Decoded:
+    """The rows of many blocks as one frame."""
     alike: dict[bytes, list[int]] = {}
+    schema = None
     for position, block in enumerate(blocks):
-        alike.setdefault(block[: _schema_length(block)], []).append(position)
+        if schema is None or not block.startswith(schema):
+            schema = block[: _message_head(block, 0)]
+        alike.setdefault(schema, []).append(position)
     frames: list[pl.DataFrame] = []
-    order: list[int] = []
     lengths: list[int] = []
+    payloads: list[int] = []
     for schema, positions in alike.items():
-        parts = [memoryview(blocks[position])[len(schema) : -len(_END)] for position in positions]
-        with pa.ipc.open_stream(pa.py_buffer(b"".join([schema, *parts, _END]))) as reader:
-            batches = list(reader)
-        if len(batches) != len(positions):
-            raise pa.ArrowInvalid(f"{len(positions)} blocks hold {len(batches)} record batches")
+        group = [blocks[position] for position in positions]
+        batches = _read(schema, group)
+        overhead = _overhead(group[0])
         frames.append(_with_int128(_to_frame(batches)))
-        order.extend(positions)
         lengths.extend(batch.num_rows for batch in batches)
-    return combine(frames), order, lengths
+        payloads.extend(len(block) - overhead for block in group)
+    order = [position for positions in alike.values() for position in positions]
+    return Decoded(combine(frames), order, lengths, payloads)
 
 
 def combine(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -80,12 +99,6 @@ def combine(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     )
 
 
-def payload(block: bytes) -> int:
-    """The bytes of a block without its schema and framing."""
-    schema = _schema_length(block)
-    return len(block) - schema - len(_END) - _message_head(block, schema)
-
-
 def expected_payload(frame: pl.DataFrame) -> int:
     """About how many bytes the rows of a frame will take."""
     # Polars counts the bytes of texts and lists but not where each begins.
@@ -93,7 +106,8 @@ def expected_payload(frame: pl.DataFrame) -> int:
     return int(frame.estimated_size()) + frame.height * offsets
 
 
-def _stream(batch: pa.RecordBatch, bounds: Sequence[int], *, cut: bool) -> list[bytes]:
+def _cut(batch: pa.RecordBatch, bounds: Sequence[int]) -> list[bytes]:
+    """Writes slices of a batch as one stream, and cuts that into blocks."""
     sink = pa.BufferOutputStream()
     ends = []
     with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -101,28 +115,37 @@ def _stream(batch: pa.RecordBatch, bounds: Sequence[int], *, cut: bool) -> list[
             writer.write_batch(batch.slice(begin, end - begin))
             ends.append(sink.tell())
     stream = memoryview(sink.getvalue())
-    if not cut:
-        return [bytes(stream)]
-    start = _schema_length(stream)
+    start = _message_head(stream, 0)
     schema = bytes(stream[:start])
-    return [b"".join((schema, stream[begin:end], _END)) for begin, end in zip([start, *ends[:-1]], ends, strict=True)]
+    return [b"".join((schema, stream[begin:end], _END)) for begin, end in pairwise([start, *ends])]
+
+
+def _read(schema: bytes, blocks: list[bytes]) -> list[pa.RecordBatch]:
+    """The record batches of blocks that begin with the same schema."""
+    if not all(block.endswith(_END) for block in blocks):
+        raise pa.ArrowInvalid("a block ends too early")
+    parts = [memoryview(block)[len(schema) : -len(_END)] for block in blocks]
+    with pa.ipc.open_stream(pa.py_buffer(b"".join([schema, *parts, _END]))) as reader:
+        batches = list(reader)
+    if len(batches) != len(blocks):
+        raise pa.ArrowInvalid(f"{len(blocks)} blocks hold {len(batches)} record batches")
+    return batches
 
 
 def _message_head(block: bytes | memoryview, at: int) -> int:
     """The length of a message's head and metadata."""
     if len(block) < at + _HEAD.size:
-        raise pa.ArrowInvalid("the block ends too early")
+        raise pa.ArrowInvalid("a block ends too early")
     mark, metadata = _HEAD.unpack_from(block, at)
     if mark != 0xFFFFFFFF or metadata < 0:
-        raise pa.ArrowInvalid("the block does not begin with an Arrow message")
+        raise pa.ArrowInvalid("a block does not begin with an Arrow message")
     return _HEAD.size + int(metadata)
 
 
-def _schema_length(block: bytes | memoryview) -> int:
-    length = _message_head(block, 0)
-    if bytes(block[-len(_END) :]) != _END or length + _HEAD.size > len(block):
-        raise pa.ArrowInvalid("the block ends too early")
-    return length
+def _overhead(block: bytes) -> int:
+    """The bytes of schema and framing, which are as many in every block of that schema."""
+    schema = _message_head(block, 0)
+    return schema + _message_head(block, schema) + len(_END)
 
 
 def _to_frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:

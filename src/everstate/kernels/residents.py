@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from everstate.kernels.blocks import combine, decode, encode, expected_payload, payload
+from everstate.kernels.blocks import combine, decode, encode, expected_payload
 from everstate.kernels.directory import POLICY, Directory, PagePolicy, address, moved, settle
 from everstate.topology.errors import CheckpointDamagedError
 
@@ -50,7 +50,7 @@ class Residents:
         self._pages = pages
         self._store = store
         self._ids = list(ids)
-        self._blocks: dict[int, bytes | None] = {}
+        self._payloads: dict[int, int] = {}
         self._frame = pl.DataFrame(schema=dict.fromkeys(ids, pl.Binary))
         self._page: Numbers = np.empty(0, np.int64)
         self._hash: Numbers = np.empty(0, np.int64)
@@ -69,24 +69,22 @@ class Residents:
 
     def load(self, numbers: npt.NDArray[np.int64] | Iterable[int]) -> None:
         """Read those of these pages that are not resident yet."""
-        wanted = [number for number in _distinct(numbers) if number not in self._blocks]
-        blocks: dict[int, bytes] = {}
-        for number in wanted:
-            block = self._pages.get(self._store, number) if number < self.directory.pages else None
-            self._blocks[number] = block
-            if block is not None:
-                blocks[number] = block
+        wanted = [number for number in _distinct(numbers) if number not in self._payloads]
+        self._payloads.update(dict.fromkeys(wanted, 0))
+        read = [(number, self._pages.get(self._store, number)) for number in wanted if number < self.directory.pages]
+        blocks = {number: block for number, block in read if block is not None}
         if not blocks:
             return
         try:
-            frame, order, lengths = decode(list(blocks.values()))
+            decoded = decode(list(blocks.values()))
         except pa.ArrowInvalid as error:
             raise CheckpointDamagedError(
                 f"pages {min(blocks)} to {max(blocks)} of store {self._store} cannot be read: {error}",
                 hint="Delete the state, so that the next run rebuilds it: everstate clear SERVICE.py",
             ) from error
-        origin = np.fromiter(blocks, np.int64, len(blocks))[order]
-        self._append(frame, np.repeat(origin, lengths))
+        origin = np.fromiter(blocks, np.int64, len(blocks))[decoded.order]
+        self._payloads.update(zip(origin.tolist(), decoded.payloads, strict=True))
+        self._append(decoded.frame, np.repeat(origin, decoded.lengths))
 
     def find(self, ids: pl.DataFrame) -> tuple[Numbers, Numbers]:
         """Resident rows by the columns of `ids` (all that name a row, or some): positions in `ids`, and rows."""
@@ -104,6 +102,8 @@ class Residents:
 
     def rows(self, numbers: Numbers) -> pl.DataFrame:
         """Resident rows by their numbers."""
+        if len(numbers) == self._frame.height and (np.diff(numbers) == 1).all():
+            return self._frame
         return self._frame[numbers]
 
     def all_rows(self) -> pl.DataFrame:
@@ -212,15 +212,16 @@ class Residents:
         rows = rows[np.argsort(self._page[rows], kind="stable")]
         numbers, counts = np.unique(self._page[rows], return_counts=True)
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        blocks: dict[int, bytes | None] = dict.fromkeys(self._dirty)
-        blocks.update(zip(numbers.tolist(), encode(self._frame[rows], bounds.tolist()), strict=True))
-        for number, block in blocks.items():
-            old, self._blocks[number] = self._blocks[number], block
-            if block is not None:
-                self._pages.put(self._store, number, block)
-            elif old is not None:
+        blocks, payloads = encode(self._frame[rows], bounds.tolist())
+        written = dict(zip(numbers.tolist(), payloads, strict=True))
+        for number, block in zip(written, blocks, strict=True):
+            self._pages.put(self._store, number, block)
+        for number in self._dirty - written.keys():
+            if self._payloads[number]:
                 self._pages.delete(self._store, number)
-            self.directory.size += (payload(block) if block else 0) - (payload(old) if old else 0)
+            written[number] = 0
+        self.directory.size += sum(written.values()) - sum(self._payloads[number] for number in written)
+        self._payloads.update(written)
 
 
 def _distinct(numbers: npt.NDArray[np.int64] | Iterable[int]) -> list[int]:

@@ -50,7 +50,7 @@ def hot_group(count, others=0):
 
 def fan_outs(pages):
     blocks = [block for (store, _), block in pages.blocks.items() if store == 1 + WIDE]
-    return {} if not blocks else {key: (fan, count) for key, count, fan in decode(blocks)[0].rows()}
+    return {} if not blocks else {key: (fan, count) for key, count, fan in decode(blocks).frame.rows()}
 
 
 spans = st.tuples(st.integers(0, 80), st.integers(0, 60)).map(lambda span: range(span[0], span[0] + span[1]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everstate.kernels.blocks import decode, payload
+from everstate.kernels.blocks import decode
 from everstate.kernels.directory import Directory, PagePolicy, address
 from everstate.kernels.hashing import murmur2
 from everstate.kernels.pages import KeyedStore, MemoryPages
@@ -65,12 +65,12 @@ def loaded(count, policy=None, pages=None):
 
 
 def check_pages(pages, store, directory):
-    held = {page: block for (number, page), block in pages.blocks.items() if number == store}
-    assert directory.size == sum(map(payload, held.values()))
+    held = {page: decode([block]) for (number, page), block in pages.blocks.items() if number == store}
+    assert directory.size == sum(decoded.payloads[0] for decoded in held.values())
     assert all(page < directory.pages for page in held)
     assert (directory.pages == 0) == (directory.rows == 0)
-    for page, block in held.items():
-        assert set(address(murmur2(decode([block])[0]["$key"]), directory.pages).tolist()) == {page}
+    for page, decoded in held.items():
+        assert set(address(murmur2(decoded.frame["$key"]), directory.pages).tolist()) == {page}
 
 
 ids = st.tuples(st.integers(0, 300), st.integers(0, 150)).map(lambda span: range(span[0], span[0] + span[1]))
