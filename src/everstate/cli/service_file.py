@@ -1,0 +1,107 @@
+"""Loading the user's file: the service that it defines."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tomllib
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from everstate.dsl.config import OVERRIDES
+from everstate.dsl.service import Service
+from everstate.topology.errors import ConfigurationError, DefinitionError, EverstateError
+from everstate.topology.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+
+def load_service(path: Path | str, *, service: str | None = None, config: Mapping[str, object] | None = None) -> Service:
+    """The service that a Python file defines.
+
+    Args:
+        path: The file.
+        service: Which service, if the file defines several.
+        config: Values for `Service.config`, which come before the environment and the defaults.
+
+    Raises:
+        DefinitionError: If the file cannot be loaded, or does not define that service.
+    """
+    module = _load(Path(path), config or {})
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Service)}
+    services = {item.name: item for item in found.values()}
+    if service is not None:
+        if service not in services:
+            raise DefinitionError(f"{path} defines no service {service!r}", hint=f"It defines: {_listed(services)}.")
+        return services[service]
+    if len(services) != 1:
+        what = "no service" if not services else f"several services: {_listed(services)}"
+        hint = "Define one: app = everstate.Service(NAME)" if not services else "Choose one with --service NAME."
+        raise DefinitionError(f"{path} defines {what}", hint=hint)
+    return next(iter(services.values()))
+
+
+def read_config(file: Path | None, assignments: Sequence[str]) -> dict[str, object]:
+    """Configuration values from `--config FILE` (TOML or JSON) and `--set name=value`, which comes first.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, or an assignment is not one.
+    """
+    values: dict[str, object] = {}
+    if file is not None:
+        try:
+            content = file.read_text(encoding="utf-8")
+            document: Any = json.loads(content) if file.suffix == ".json" else tomllib.loads(content)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"the configuration {file} cannot be read: {error}", hint="It must be TOML, or JSON in a file *.json."
+            ) from error
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"the configuration {file} is not a table of names and values")
+        values.update(document)
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        if not sign or not name:
+            raise ConfigurationError(f"--set {assignment} is not of the form name=value")
+        values[name] = value
+    return values
+
+
+def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
+    if not path.is_file():
+        raise DefinitionError(f"there is no file {path}", hint="Name the Python file that defines the service.")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise DefinitionError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # As `python FILE` does, so that the file can import its neighbours; and workers get it by value from here.
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[spec.name] = module
+    token = OVERRIDES.set(config)
+    try:
+        spec.loader.exec_module(module)
+    except EverstateError:
+        raise
+    except Exception as error:
+        raise DefinitionError(
+            f"{path} cannot be loaded: {type(error).__name__}: {error}", location=_place(error, path)
+        ) from error
+    finally:
+        OVERRIDES.reset(token)
+    return module
+
+
+def _place(error: BaseException, path: Path) -> Location | None:
+    """The line of the user's file where it went wrong."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Location(error.filename, error.lineno)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.resolve())]
+    return Location(frames[-1].filename, frames[-1].lineno or 0) if frames else None
+
+
+def _listed(services: Mapping[str, Service]) -> str:
+    return ", ".join(sorted(services)) or "none"

@@ -1,0 +1,150 @@
+"""One output while it runs: its query, its sink, and how it ends."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from everstate.engine.failures import root_cause
+from everstate.engine.inspection import orderly_end
+from everstate.engine.job import Job
+from everstate.engine.query import QueryPlan, start_query
+from everstate.engine.sink import Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from everstate.engine.outputs import PreparedOutput
+    from everstate.engine.settings import Settings
+    from everstate.engine.sink import Tally
+    from everstate.log.protocol import Lease, Log, Vector
+
+
+class Execution:
+    """Starts, watches and stops the query of one output.
+
+    Args:
+        session: Spark.
+        output: What to run.
+        log: The log.
+        lease: Under which it publishes.
+        settings: Operational settings.
+        policy: What happens to records that cannot be processed.
+    """
+
+    def __init__(
+        self, session: SparkSession, output: PreparedOutput, log: Log, lease: Lease, settings: Settings, *, policy: str
+    ) -> None:
+        self.output = output
+        self._session = session
+        self._settings = settings
+        self._query: StreamingQuery | None = None
+        self._state_bytes = 0
+        last = log.last_commit(output.unit.service, output.name)
+        self._position = last.end if last is not None else output.record.initial
+        unit, record = output.unit, output.record
+        job = Job.of(
+            unit,
+            url=log.url,
+            partitions=log.describe(output.name).config.partitions,
+            generation=record.generation,
+            policy=policy,
+            shards=record.shards,
+        )
+        self._plan = QueryPlan(
+            job=job,
+            topics=unit.topics,
+            depth=unit.depth,
+            checkpoint=output.folder.checkpoint,
+            initial=record.initial,
+            boundary=record.boundary,
+        )
+        self._sink = Sink(
+            job=job,
+            log=log,
+            lease=lease,
+            checkpoint=output.folder.checkpoint,
+            initial=record.initial,
+            boundary=record.boundary,
+        )
+
+    @property
+    def name(self) -> str:
+        """The output's name."""
+        return self.output.name
+
+    @property
+    def tally(self) -> Tally:
+        """What it has done so far."""
+        return self._sink.tally
+
+    def start(self, *, once: bool) -> None:
+        """Start the query.
+
+        Raises:
+            EverstateError: If Spark cannot.
+        """
+        self.output.folder.forget_stopped()
+        try:
+            self._query = start_query(self._session, self._plan, self._sink, self._settings, once=once)
+        except Exception as error:
+            raise root_cause(error, self.name) from error
+
+    def active(self) -> bool:
+        """Whether it runs.
+
+        Raises:
+            EverstateError: If it has failed.
+        """
+        if self._query is None:
+            return False
+        try:
+            if self._query.isActive:
+                return True
+            failure = self._sink.failure or self._query.exception()
+        except Exception as error:
+            raise root_cause(self._sink.failure or error, self.name) from error
+        if failure is not None:
+            raise root_cause(failure, self.name) from failure
+        return False
+
+    def announce_stop(self) -> None:
+        """A batch that begins from now on need not be waited for."""
+        self._sink.stopping.set()
+
+    def stop(self, deadline: float) -> None:
+        """Let the batch in progress finish, then stop the query and note that it ended in an orderly way."""
+        query = self._query
+        if query is None:
+            return
+        while query.isActive and self._in_batch(query) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        query.stop()
+        self._query = None
+        if self.output.folder.checkpoint.exists():
+            self.output.folder.write_stopped(orderly_end(self.output.folder.checkpoint))
+
+    @property
+    def position(self) -> Vector:
+        """Where it had got to before it was started."""
+        return self._position
+
+    def state_bytes(self) -> int:
+        """The size of the state as of the last batch."""
+        try:
+            progress: Any = self._query.lastProgress if self._query is not None else None
+        except Exception:  # noqa: BLE001 - a figure for the display only; a failure shows elsewhere
+            return self._state_bytes
+        if progress:
+            sizes = [operator["customMetrics"] for operator in progress["stateOperators"]]
+            self._state_bytes = sum(int(metrics.get("rocksdbSstFileSize", 0)) for metrics in sizes) + sum(
+                int(operator["memoryUsedBytes"]) for operator in progress["stateOperators"]
+            )
+        return self._state_bytes
+
+    def _in_batch(self, query: StreamingQuery) -> bool:
+        """Whether a batch is on its way that had begun before the stop was announced."""
+        if self._sink.began_after_stop:
+            return False
+        return bool(query.status["isTriggerActive"])

@@ -1,0 +1,124 @@
+"""From Spark's exceptions back to the error that caused them.
+
+What a worker raises reaches the driver as text inside a Java exception. A worker therefore writes an Everstate error
+as one line of JSON into that text, and the driver finds it there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from everstate.topology import errors
+from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError, EngineError, EverstateError
+from everstate.topology.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MARK: Final = "everstate-error:"
+_MARKED: Final = re.compile(re.escape(_MARK) + r"(?P<code>[A-Za-z0-9+/=]+);")
+#: What Spark calls state that it cannot read; the words are those of its error conditions and state store.
+_STATE: Final = re.compile(
+    r"CANNOT_LOAD_STATE_STORE|FAILED_TO_READ_STATE|CHECKPOINT_FILE_CHECKSUM|StateStore\w*Exception|RocksDBException"
+    r"|STATE_STORE_\w+|[Cc]hecksum (?:verification|mismatch)"
+)
+_GONE: Final = re.compile(r"FileNotFoundException|NoSuchFileException|does not exist")
+_WORKER_LOST: Final = re.compile(r"Python worker (?:exited unexpectedly|failed to connect)|EOFException")
+
+
+class CarriedError(Exception):
+    """An Everstate error on its way from a worker to the driver."""
+
+
+@contextmanager
+def carried() -> Iterator[None]:
+    """Inside a worker: let an Everstate error survive the way through Java."""
+    try:
+        yield
+    except EverstateError as error:
+        raise CarriedError(encoded(error)) from error
+
+
+def encoded(error: EverstateError) -> str:
+    """An error as text that `decoded` finds again inside any other text."""
+    place = [error.location.file, error.location.line] if error.location else None
+    document = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "location": place}
+    code = base64.b64encode(json.dumps(document).encode()).decode()
+    return f"{error.message} [{_MARK}{code};]"
+
+
+def decoded(text: str) -> EverstateError | None:
+    """The error that a worker wrote into a text, if there is one."""
+    found = _MARKED.search(text)
+    if found is None:
+        return None
+    document = json.loads(base64.b64decode(found["code"]))
+    kind = getattr(errors, document["kind"], EngineError)
+    location = Location(*document["location"]) if document["location"] else None
+    error: EverstateError = kind.__new__(kind)
+    # Constructors differ by class; the message is already made, so the root's does.
+    EverstateError.__init__(error, document["message"], location=location, hint=document["hint"])
+    return error
+
+
+def root_cause(error: BaseException, output: str) -> EverstateError:
+    """What a failed query is called in Everstate's words.
+
+    Args:
+        error: What Spark, Py4J or the sink raised.
+        output: The output whose query it was.
+    """
+    if isinstance(error, EverstateError):
+        return error
+    text = _text(error)
+    carried_error = decoded(text)
+    if carried_error is not None:
+        return carried_error
+    cure = f"Rebuild the state: everstate clear SERVICE.py --output {output}, then run it again."
+    if _STATE.search(text):
+        kind = CheckpointMissingError if _GONE.search(text) else CheckpointDamagedError
+        return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=cure)
+    if java_is_gone(error):
+        return EngineError(
+            f"Spark's Java process ended while output {output!r} was running",
+            hint="Nothing is lost: run the service again. If it ended for lack of memory, give it more with --memory.",
+        )
+    if _WORKER_LOST.search(text):
+        return EngineError(
+            f"a Python worker of output {output!r} ended again and again",
+            hint="Nothing is lost: run the service again. If memory is short, lower --max-records or --cores.",
+        )
+    return EngineError(
+        f"the query of output {output!r} failed: {_first_line(text)}",
+        hint="Run it with --log-level INFO to see what Spark was doing.",
+    )
+
+
+def java_is_gone(error: BaseException) -> bool:
+    """Whether the connection to the Java process broke."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if type(seen).__name__ in {"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "Py4JError"}:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _text(error: BaseException) -> str:
+    parts = []
+    seen: BaseException | None = error
+    while seen is not None:
+        parts.append(f"{type(seen).__name__}: {seen}")
+        seen = seen.__cause__ or seen.__context__
+    return "\n".join(parts)
+
+
+def _first_line(text: str) -> str:
+    """The most telling line: the last Python exception if there is one, else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b.*: ", line)]
+    return (raised[-1] if raised else lines[0] if lines else "no message")[:500]

@@ -1,0 +1,144 @@
+"""Where the state of a service lies on disk.
+
+<state_dir>/<service>/rebuild.json                 where each output had got to when its state was cleared
+<state_dir>/<service>/<output>/output.json         what the state belongs to: shards, first vector, query
+<state_dir>/<service>/<output>/stopped.json        how Spark's logs ended when it was last stopped in an orderly way
+<state_dir>/<service>/<output>/checkpoint/         Spark's
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from everstate.log import vectors
+from everstate.topology.errors import CheckpointDamagedError, ConfigurationError
+
+if TYPE_CHECKING:
+    from everstate.log.protocol import Log, Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRecord:
+    """What an output's state belongs to; decided at its first start.
+
+    Attributes:
+        shards: How many shards it has.
+        generation: Which version of the output.
+        fingerprint: Of the unit that built it.
+        initial: Where in its sources it began.
+        boundary: Up to here its results had been published before its state was cleared; empty if there is nothing.
+    """
+
+    shards: int
+    generation: str
+    fingerprint: str
+    initial: Vector
+    boundary: Vector = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """The folder of one output."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.path / "checkpoint"
+
+    @property
+    def record_file(self) -> Path:
+        """What the state belongs to."""
+        return self.path / "output.json"
+
+    def read_record(self) -> OutputRecord | None:
+        """What the state belongs to; None if there is no state.
+
+        Raises:
+            CheckpointDamagedError: If the file cannot be read.
+        """
+        document = read_document(self.record_file)
+        if document is None:
+            return None
+        try:
+            for name in ("initial", "boundary"):
+                document[name] = vectors.from_offsets(document[name])
+            return OutputRecord(**document)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise CheckpointDamagedError(f"{self.record_file} is damaged: {error}", hint=CURE) from error
+
+    def write_record(self, record: OutputRecord) -> None:
+        """Store what the state belongs to, durably."""
+        write_document(self.record_file, asdict(record))
+
+    def read_stopped(self) -> dict[str, Any] | None:
+        """How the last orderly stop left Spark's logs; None after a crash."""
+        return read_document(self.path / "stopped.json")
+
+    def write_stopped(self, document: dict[str, Any]) -> None:
+        """Remember an orderly stop."""
+        write_document(self.path / "stopped.json", document)
+
+    def forget_stopped(self) -> None:
+        """The query runs again."""
+        (self.path / "stopped.json").unlink(missing_ok=True)
+
+
+#: What to do about state that is missing or damaged.
+CURE = (
+    "Put the folder back from a copy of the same moment, or rebuild the state from the topics: "
+    "everstate clear SERVICE.py, then run it again."
+)
+
+
+def service_folder(state_dir: Path | str | None, log: Log, service: str) -> Path:
+    """The folder of a service's state; by default inside the embedded log.
+
+    Raises:
+        ConfigurationError: If there is no default.
+    """
+    if state_dir is not None:
+        return Path(state_dir).absolute() / service
+    if "://" in log.url:
+        raise ConfigurationError(
+            f"the log {log.url} has no folder for state", hint="Name one: --state-dir PATH or EVERSTATE_STATE_DIR."
+        )
+    return Path(log.url).absolute() / "state" / service
+
+
+def read_document(path: Path) -> dict[str, Any] | None:
+    """A JSON object from a file; None if there is no file.
+
+    Raises:
+        CheckpointDamagedError: If it is no JSON object.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CheckpointDamagedError(f"{path} cannot be read: {error}", hint=CURE) from error
+    if not isinstance(document, dict):
+        raise CheckpointDamagedError(f"{path} is damaged: it holds no JSON object", hint=CURE)
+    return document
+
+
+def write_document(path: Path, document: dict[str, Any]) -> None:
+    """Write a JSON file that is either complete or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,119 @@
+"""What every task of a query must know, in a form that travels to workers once.
+
+The unit goes by value, with the user's modules: a worker runs the code that the driver compiled, wherever the worker
+runs and whatever the file says by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import cloudpickle
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from everstate.log.protocol import Log
+    from everstate.topology.unit import Unit
+
+_units: dict[str, Unit] = {}
+_logs: dict[tuple[int, str], Log] = {}
+_PACKAGE: Final = "everstate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One output's query, as its tasks see it.
+
+    Attributes:
+        payload: The unit, pickled by value.
+        digest: Of the payload, so that a worker unpickles it once.
+        url: The log.
+        service: Name of the service.
+        output: The output topic, which is also the output's name.
+        partitions: Of the output topic.
+        generation: Which version of the output this is.
+        policy: What happens to records that cannot be processed.
+        shards: How many there are.
+    """
+
+    payload: bytes
+    digest: str
+    url: str
+    service: str
+    output: str
+    partitions: int
+    generation: str
+    policy: str
+    shards: int
+
+    @classmethod
+    def of(cls, unit: Unit, *, url: str, partitions: int, generation: str, policy: str, shards: int) -> Job:
+        """Pack a unit for its workers."""
+        payload = pickled(unit)
+        return cls(
+            payload=payload,
+            digest=hashlib.sha256(payload).hexdigest(),
+            url=url,
+            service=unit.service,
+            output=unit.output.topic,
+            partitions=partitions,
+            generation=generation,
+            policy=policy,
+            shards=shards,
+        )
+
+    @cached_property
+    def dead_letter_topic(self) -> str:
+        """Where records go that cannot be processed."""
+        return f"{self.output}.dlq"
+
+    def unit(self) -> Unit:
+        """The unit; each process unpickles it once."""
+        if self.digest not in _units:
+            _units[self.digest] = cloudpickle.loads(self.payload)
+        return _units[self.digest]
+
+    def log(self) -> Log:
+        """The log; each process opens it once, and none inherits it from the process that it was forked from."""
+        place = (os.getpid(), self.url)
+        if place not in _logs:
+            from everstate.log.opening import open_log  # noqa: PLC0415 - not before the fork
+
+            _logs[place] = open_log(self.url)
+        return _logs[place]
+
+
+def pickled(unit: Unit) -> bytes:
+    """A unit by value, together with every module of the user's that is loaded."""
+    registered = [module for module in list(sys.modules.values()) if is_users(module)]
+    for module in registered:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        payload: bytes = cloudpickle.dumps(unit)
+    finally:
+        for module in registered:
+            cloudpickle.unregister_pickle_by_value(module)
+    return payload
+
+
+def is_users(module: ModuleType | Any) -> bool:
+    """Whether a module is the user's own: not installed, not part of Python, not Everstate."""
+    file = getattr(module, "__file__", None)
+    name = getattr(module, "__name__", "")
+    if not file or name == "__main__" or name.partition(".")[0] == _PACKAGE:
+        return False  # cloudpickle takes __main__ by value anyway
+    path = Path(file).resolve()
+    return path.suffix == ".py" and not any(path.is_relative_to(folder) for folder in _installed())
+
+
+def _installed() -> list[Path]:
+    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return [Path(folder).resolve() for folder in {*folders, sys.prefix, sys.base_prefix} if folder and folder != "/usr"]

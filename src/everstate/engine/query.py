@@ -1,0 +1,94 @@
+"""One output as a Spark streaming query: source, stage 0, the stateful stages, sink."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everstate.engine.packing import ROWS
+from everstate.engine.processor import REPORT, StageProcessor
+from everstate.engine.reading import reading
+from everstate.engine.session import query_session
+from everstate.log.spark_source import FORMAT, SourceOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from everstate.engine.job import Job
+    from everstate.engine.settings import Settings
+    from everstate.engine.sink import Sink
+    from everstate.log.protocol import Vector
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPlan:
+    """Everything that a query needs.
+
+    Attributes:
+        job: What its tasks know.
+        topics: Its source topics.
+        depth: Its last stage.
+        checkpoint: Spark's folder.
+        initial: Where in its sources a new query begins.
+        boundary: A vector that no batch reaches across; empty if there is none.
+        end: Where it stops reading; None for never.
+    """
+
+    job: Job
+    topics: tuple[str, ...]
+    depth: int
+    checkpoint: Path
+    initial: Vector
+    boundary: Vector
+    end: Vector | None = None
+
+
+def stage_groups(depth: int, shards: int) -> list[tuple[int, ...]]:
+    """Which stages share a stateful step: all with one shard, as nothing has to move, else each has its own.
+
+    Example:
+        >>> stage_groups(3, 1), stage_groups(3, 4)
+        ([(1, 2, 3)], [(1,), (2,), (3,)])
+    """
+    stages = tuple(range(1, depth + 1))
+    return [stages] if shards == 1 else [(stage,) for stage in stages]
+
+
+def start_query(
+    session: SparkSession, plan: QueryPlan, sink: Sink, settings: Settings, *, once: bool
+) -> StreamingQuery:
+    """Start the query; with `once` it ends when it has read what is there."""
+    job = plan.job
+    own = query_session(session, job.shards)
+    options = SourceOptions(
+        url=job.url,
+        topics=plan.topics,
+        initial=plan.initial,
+        boundary=plan.boundary,
+        end=plan.end,
+        max_records=settings.max_records,
+        tasks=settings.used_cores,
+    )
+    frame = own.readStream.format(FORMAT).options(**options.to_spark()).load().mapInArrow(reading(job), ROWS)
+    groups = stage_groups(plan.depth, job.shards)
+    for place, stages in enumerate(groups):
+        last = place == len(groups) - 1
+        processor = StageProcessor(job, stages, last=last)
+        frame = frame.groupBy("shard").transformWithState(processor, REPORT if last else ROWS, "Append", "None")
+    writer = (
+        frame.writeStream.foreachBatch(sink)
+        .outputMode("append")
+        .queryName(f"{job.service}/{job.output}")
+        .option("checkpointLocation", str(plan.checkpoint))
+    )
+    writer = (
+        writer.trigger(availableNow=True)
+        if once
+        else writer.trigger(processingTime=f"{int(settings.trigger * 1000)} milliseconds")
+    )
+    # Queries of one service share the cores evenly instead of in the order in which they asked.
+    own.sparkContext.setLocalProperty("spark.scheduler.pool", job.output)
+    return writer.start()

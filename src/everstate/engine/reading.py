@@ -1,0 +1,74 @@
+"""Stage 0 as a Spark task: read the records at the addresses, decode them, and send rows to their shards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from pyspark import TaskContext
+
+from everstate.engine.failures import carried
+from everstate.engine.packing import pack, to_arrow
+from everstate.kernels.ledger import Ledger
+from everstate.kernels.stage import farewell, ingest
+from everstate.log.protocol import Split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+
+    from everstate.engine.job import Job
+    from everstate.kernels.parcel import Parcel
+
+#: Neighbouring splits are decoded together up to this many records: columns pay, and memory stays bounded.
+TOGETHER: Final = 500_000
+
+
+def reading(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with carried():
+            addresses = [Split(**row) for batch in batches for row in batch.to_pylist()]
+            context = TaskContext.get()
+            sender = context.partitionId() if context else 0
+            yield from to_arrow(pack(ingested(job, addresses), shards=job.shards, sender=sender))
+
+    return read
+
+
+def ingested(job: Job, addresses: Iterable[Split]) -> list[Parcel]:
+    """Read and decode; returns what goes to later stages and what leaves the unit at once."""
+    unit, log = job.unit(), job.log()
+    ledger = Ledger(unit.topics, job.policy)
+    parcels: list[Parcel] = []
+    for run in runs(addresses):
+        frames = [log.read_split(split) for split in run]
+        records = frames[0] if len(frames) == 1 else pl.concat(frames)
+        parcels += ingest(unit, run[0].topic, run[0].partition, records, ledger)
+    return parcels + farewell(unit, ledger)
+
+
+def runs(addresses: Iterable[Split], together: int = TOGETHER) -> Iterator[list[Split]]:
+    """Neighbouring splits of one partition, so that many small segments cost little more than a large one.
+
+    Example:
+        >>> splits = [Split("t", 0, 0, 2, ""), Split("t", 0, 2, 4, ""), Split("t", 1, 0, 9, "")]
+        >>> [len(run) for run in runs(splits)]
+        [2, 1]
+    """
+    run: list[Split] = []
+    for split in addresses:
+        last = run[-1] if run else None
+        continues = last is not None and (last.topic, last.partition, last.end) == (
+            split.topic,
+            split.partition,
+            split.start,
+        )
+        if run and (not continues or split.end - run[0].start > together):
+            yield run
+            run = []
+        run.append(split)
+    if run:
+        yield run

@@ -1,0 +1,127 @@
+"""The one Spark session of a service's process, and what every query of it is configured with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from everstate.engine.archive import java_options
+from everstate.engine.java import find_java
+from everstate.log.spark_source import LogSource
+from everstate.topology.errors import EngineError
+
+if TYPE_CHECKING:
+    from everstate.engine.settings import Settings
+
+#: Attempts of a task: a worker that was killed does not end the query.
+TASK_ATTEMPTS: Final = 4
+_STORE: Final = "spark.sql.streaming.stateStore"
+
+#: How state is kept. None of these is a setting: recovery and the checks at start rely on each of them.
+STATE: Final[dict[str, str]] = {
+    f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # Files are unique by attempt, so a process that should be dead cannot overwrite state.
+    f"{_STORE}.checkpointFormatVersion": "2",
+    f"{_STORE}.rowChecksum.enabled": "true",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+    # Damage is named, not worked around.
+    f"{_STORE}.autoSnapshotRepair.enabled": "false",
+}
+
+#: What makes small batches quick.
+PACE: Final[dict[str, str]] = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    "spark.shuffle.compress": "false",
+}
+
+
+def start_session(settings: Settings, name: str) -> SparkSession:
+    """Start Spark in this process.
+
+    Raises:
+        EngineError: If there is no Java, or it does not start, or this process has a session of another kind.
+    """
+    if SparkContext._active_spark_context is not None:  # noqa: SLF001 - the documented way creates one if there is none
+        raise EngineError(
+            "this process runs a Spark session already",
+            hint="Stop it first, or run the service in a process of its own: everstate run SERVICE.py",
+        )
+    os.environ["JAVA_HOME"] = str(find_java())
+    # Workers run whatever `python3` is on the PATH unless told before the session starts.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(name)
+    for key, value in session_options(settings).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise EngineError(
+            f"Spark does not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."
+        ) from error
+
+
+def session_options(settings: Settings) -> dict[str, str]:
+    """Everything the session is told."""
+    quiet = Path(__file__).with_name("log4j2.properties")
+    levels = f"-Deverstate.level={settings.log_level}"
+    if settings.log_level != "ERROR":
+        levels += f" -Deverstate.failures={settings.log_level}"
+    options = {
+        "spark.master": f"local[{settings.used_cores},{TASK_ATTEMPTS}]",
+        "spark.api.mode": "classic",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": settings.memory,
+        "spark.driver.extraJavaOptions": " ".join(
+            [java_options(short_run=settings.quick_start), f"-Dlog4j2.configurationFile={quiet.as_uri()}", levels]
+        ),
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.catalogImplementation": "in-memory",
+        # A worker is one of several that share the cores.
+        "spark.executorEnv.POLARS_MAX_THREADS": "1",
+        "spark.executorEnv.OMP_NUM_THREADS": "1",
+        **STATE,
+        **PACE,
+    }
+    if settings.scratch_dir is not None:
+        options["spark.local.dir"] = str(settings.scratch_dir.absolute())
+    return options
+
+
+def query_session(session: SparkSession, shards: int) -> SparkSession:
+    """A session for one query, which has its own number of shards."""
+    own = session.newSession()
+    own.conf.set("spark.sql.shuffle.partitions", str(shards))
+    own.dataSource.register(LogSource)
+    return own
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop Spark; a Java process that has ended already is no error."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - there is no public way to end the Java process
+    with contextlib.suppress(Exception):
+        session.stop()
+    if gateway is None:
+        return
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        with contextlib.suppress(Exception):
+            process.stdin.close()
+            process.wait(timeout=20)
+    SparkContext._gateway = None  # noqa: SLF001 - so that a later session starts a new one
+    SparkContext._jvm = None  # noqa: SLF001

@@ -1,0 +1,143 @@
+"""Operational settings: how a service is run, never what it computes.
+
+Each can be given on the command line, as an environment variable `EVERSTATE_<NAME>`, or by the service itself; the
+first of these that is there counts. None of them changes a result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.topology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_LEVELS: Final = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
+PREFIX: Final = "EVERSTATE_"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All operational settings with their defaults.
+
+    Attributes:
+        trigger: Seconds between the starts of two micro-batches, and between two looks for new records. A batch that
+            takes longer is followed at once by the next.
+        max_records: The most records of one micro-batch of one output.
+        shards: Shards of an output that has no state yet; by default the cores. An output keeps the number that it
+            started with.
+        cores: How many cores Spark uses; by default all.
+        memory: Memory of Spark's Java process, such as "2g".
+        state_dir: Where state and checkpoints are; by default the folder `state` inside the embedded log.
+        scratch_dir: Where RocksDB works on its files; by default the system's folder for temporary files.
+        log_level: What Spark reports on the terminal.
+        heartbeat: Seconds between two signs of life of the service's lease.
+        stop_timeout: Seconds that a stopping service waits for the batch in progress.
+        quick_start: Java compiles less, which starts sooner and runs slower: for short runs and tests.
+    """
+
+    trigger: float = 0.1
+    max_records: int = 1_000_000
+    shards: int | None = None
+    cores: int | None = None
+    memory: str = "2g"
+    state_dir: Path | None = None
+    scratch_dir: Path | None = None
+    log_level: str = "ERROR"
+    heartbeat: float = 3.0
+    stop_timeout: float = 60.0
+    quick_start: bool = False
+
+    def __post_init__(self) -> None:
+        self._require(self.trigger >= 0, "trigger", "a number of seconds, 0 or more")
+        self._require(self.max_records > 0, "max_records", "a number of records, 1 or more")
+        self._require(self.shards is None or self.shards > 0, "shards", "a number of shards, 1 or more")
+        self._require(self.cores is None or self.cores > 0, "cores", "a number of cores, 1 or more")
+        self._require(bool(_MEMORY.fullmatch(self.memory)), "memory", "a number with k, m, g or t, such as 2g")
+        self._require(self.log_level in _LEVELS, "log_level", f"one of {', '.join(_LEVELS)}")
+        self._require(self.heartbeat > 0, "heartbeat", "a number of seconds above 0")
+        self._require(self.stop_timeout >= 0, "stop_timeout", "a number of seconds, 0 or more")
+
+    @property
+    def used_cores(self) -> int:
+        """How many cores Spark gets."""
+        return self.cores or os.cpu_count() or 1
+
+    @property
+    def first_shards(self) -> int:
+        """The shards of an output without state."""
+        return self.shards or self.used_cores
+
+    @classmethod
+    def resolve(
+        cls,
+        options: Mapping[str, object] | None = None,
+        *,
+        service: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Settings:
+        """Put the settings together: options of the command line first, then the environment, then the service's own.
+
+        Raises:
+            ConfigurationError: If a name is unknown or a value does not fit.
+
+        Example:
+            >>> Settings.resolve({"shards": "4"}, service={"shards": 2}, environment={}).shards
+            4
+        """
+        environment = os.environ if environment is None else environment
+        named = {field.name: PREFIX + field.name.upper() for field in fields(cls)}
+        given: dict[str, object] = dict(service or {})
+        given.update({name: environment[variable] for name, variable in named.items() if variable in environment})
+        given.update({name: value for name, value in (options or {}).items() if value is not None})
+        unknown = sorted(set(given) - set(named))
+        if unknown:
+            raise ConfigurationError(
+                f"unknown setting {', '.join(unknown)}", hint=f"The settings are: {', '.join(sorted(named))}."
+            )
+        values = {name: _parsed(name, value) for name, value in given.items() if value is not None}
+        return replace(cls(), **values)
+
+    @staticmethod
+    def _require(fits: bool, name: str, expected: str) -> None:  # noqa: FBT001 - reads as a condition
+        if not fits:
+            raise ConfigurationError(
+                f"the setting {name} must be {expected}",
+                hint=f"Correct the option --{name.replace('_', '-')} or the variable {PREFIX}{name.upper()}.",
+            )
+
+
+def _truth(text: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    return words[str(text).lower()]
+
+
+_PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "trigger": float,
+    "max_records": int,
+    "shards": int,
+    "cores": int,
+    "memory": str,
+    "state_dir": Path,
+    "scratch_dir": Path,
+    "log_level": lambda text: str(text).upper(),
+    "heartbeat": float,
+    "stop_timeout": float,
+    "quick_start": _truth,
+}
+
+
+def _parsed(name: str, value: object) -> Any:
+    try:
+        return _PARSERS[name](value)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(
+            f"the setting {name} cannot be {value!r}",
+            hint=f"Correct the option --{name.replace('_', '-')} or the variable {PREFIX}{name.upper()}.",
+        ) from error

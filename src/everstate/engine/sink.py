@@ -1,0 +1,125 @@
+"""The end of a micro-batch: what the shards have staged becomes part of the topics, in one commit, once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from everstate.engine.checkpoint import batch_vectors
+from everstate.log import vectors
+from everstate.log.crash import crash_point
+from everstate.log.protocol import Commit, Staged, combined_digest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from everstate.engine.job import Job
+    from everstate.log.protocol import Lease, Log, Vector
+
+
+@dataclass
+class Tally:
+    """What an output has done since it was started.
+
+    Attributes:
+        batches: Micro-batches committed.
+        read: Records read.
+        written: Records published.
+        counts: Dead letters and dropped rows by name.
+        last_ms: How long the last batch took, from the call of the sink to the commit.
+        position: Where in its sources the output is.
+    """
+
+    batches: int = 0
+    read: int = 0
+    written: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    last_ms: float = 0.0
+    position: Vector = field(default_factory=dict)
+
+
+class Sink:
+    """Publishes the micro-batches of one output; Spark calls it once for each.
+
+    Args:
+        job: The query.
+        log: The log.
+        lease: Under which the service publishes.
+        checkpoint: Spark's checkpoint, which knows where batches begin and end.
+        initial: Where the first batch begins.
+        boundary: Batches up to here rebuild state whose results are on the topic already, and publish nothing.
+    """
+
+    def __init__(
+        self, *, job: Job, log: Log, lease: Lease, checkpoint: Path, initial: Vector, boundary: Vector
+    ) -> None:
+        self._job = job
+        self._log = log
+        self._lease = lease
+        self._checkpoint = checkpoint
+        self._initial = initial
+        self._boundary = boundary
+        self._query_id: str | None = None
+        self.tally = Tally()
+        self.failure: BaseException | None = None
+        self.stopping = threading.Event()
+        self.began_after_stop = False
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Run the batch and publish what it gives."""
+        self.began_after_stop = self.stopping.is_set()
+        try:
+            self._publish(frame, batch_id)
+        except BaseException as error:
+            # Spark passes on the text of an error only.
+            self.failure = error
+            raise
+
+    def _publish(self, frame: DataFrame, batch_id: int) -> None:
+        began = time.monotonic()
+        reports = [json.loads(row[0]) for row in frame.collect()]
+        start, end = batch_vectors(self._checkpoint, batch_id, self._initial)
+        staged = [Staged(**part) for report in _in_order(reports) for part in report["staged"]]
+        if self._boundary and not vectors.reached(start, self._boundary):
+            self._log.abort(staged)
+            staged = []
+        crash_point("sink.before_commit")
+        self._log.commit(self._commit(batch_id, start, end, staged), staged)
+        crash_point("sink.after_commit")
+        self._count(reports, staged, start, end)
+        self.tally.last_ms = (time.monotonic() - began) * 1000
+
+    def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
+        if self._query_id is None:
+            self._query_id = json.loads((self._checkpoint / "metadata").read_bytes())["id"]
+        return Commit(
+            service=self._job.service,
+            output=self._job.output,
+            generation=self._job.generation,
+            query_id=self._query_id,
+            batch_id=batch_id,
+            start=start,
+            end=end,
+            digest=combined_digest(staged),
+            token=self._lease.token,
+        )
+
+    def _count(self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector) -> None:
+        tally = self.tally
+        tally.batches += 1
+        tally.read += vectors.lag(start, end)
+        tally.written += sum(part.rows for part in staged if part.topic == self._job.output)
+        tally.position = end
+        for report in reports:
+            for name, count in report["counts"].items():
+                tally.counts[name] = tally.counts.get(name, 0) + count
+
+
+def _in_order(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By shard, so that a replay publishes in the same order."""
+    return sorted(reports, key=lambda report: int(report["shard"]))

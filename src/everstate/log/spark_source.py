@@ -1,0 +1,194 @@
+"""A unit's topics as one Spark streaming source.
+
+The source hands out *addresses* of records, not records: the task that decodes them reads them itself, so payloads do
+not travel from Python through Spark's JVM and back. One vector over all topics says where a micro-batch ends.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from everstate.log import vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from everstate.log.protocol import Log, Split, Vector
+
+FORMAT: Final = "everstate"
+#: The columns that the source gives: where to find a contiguous range of records.
+ADDRESS: Final = "topic string, partition int, start long, end long, location string"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """What a source is told.
+
+    Attributes:
+        url: Which log.
+        topics: Which topics.
+        initial: Where a new query begins.
+        boundary: Batches do not reach across this vector; empty if there is none.
+        end: Nothing is read from this vector on; None for no end.
+        max_records: The most records of a batch.
+        tasks: How many tasks should share a batch.
+        task_records: A task is not given fewer records than this as long as there is one task to share them.
+    """
+
+    url: str
+    topics: tuple[str, ...]
+    initial: Vector
+    boundary: Vector
+    end: Vector | None
+    max_records: int
+    tasks: int
+    task_records: int = 10_000
+
+    def to_spark(self) -> dict[str, str]:
+        """As Spark carries options: text by name."""
+        document = dict(self.__dict__)
+        return {"document": json.dumps(document)}
+
+    @classmethod
+    def from_spark(cls, options: Any) -> SourceOptions:
+        """The options that `to_spark` wrote."""
+        document = json.loads(options["document"])
+        for name in ("initial", "boundary", "end"):
+            document[name] = None if document[name] is None else vectors.from_offsets(document[name])
+        return cls(**{**document, "topics": tuple(document["topics"])})
+
+
+class LogSource(DataSource):
+    """Spark's entry point: `spark.readStream.format("everstate")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """The columns of an address."""
+        return ADDRESS
+
+    def streamReader(self, schema: Any) -> LogReader:  # noqa: N802 - Spark's name
+        """A reader for one query."""
+        del schema
+        return LogReader(SourceOptions.from_spark(self.options))
+
+
+class SplitGroup(InputPartition):
+    """The addresses that one task reads."""
+
+    def __init__(self, addresses: list[tuple[str, int, int, int, str]]) -> None:
+        super().__init__(addresses)
+
+
+class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches over the topics of one unit."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._target: Vector | None = None
+        self._log: Log | None = None
+
+    def initialOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
+        """Where a new query begins; decided once and stored by the engine, since a topic's first offset may move."""
+        return self._options.initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """At most so many records a batch."""
+        return ReadMaxRows(self._options.max_records)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
+        """Where the next micro-batch ends."""
+        begin = vectors.from_offsets(start)
+        available = self._available() if self._target is None else self._target
+        boundary = self._options.boundary
+        if boundary and not vectors.reached(begin, boundary):
+            available = vectors.capped(available, boundary)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else vectors.lag(begin, available)
+        return vectors.admitted(begin, _complete(available, begin), most)
+
+    def reportLatestOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
+        """Where the topics end now."""
+        return self._available()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember where the topics end, and stop there."""
+        self._target = self._available()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The batch, divided between tasks."""
+        begin, finish = vectors.from_offsets(start), vectors.from_offsets(end)
+        total = vectors.lag(begin, finish)
+        share = max(self._options.task_records, -(-total // self._options.tasks))
+        splits = [
+            split
+            for topic, partition, until in vectors.positions(finish)
+            if (since := vectors.offset_at(begin, topic, partition)) < until
+            for split in self._open().splits(topic, partition, since, until, max_records=share)
+        ]
+        return [SplitGroup(addresses) for addresses in grouped(splits, self._options.tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """The addresses of one task."""
+        return iter(partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: the log remembers what an output has read."""
+
+    def stop(self) -> None:
+        """Close the log."""
+        if self._log is not None:
+            self._log.close()
+
+    def _available(self) -> Vector:
+        """Where the topics end now, or the end that was asked for if that comes first."""
+        ends = self._open().end_offsets(self._options.topics)
+        return ends if self._options.end is None else vectors.capped(ends, self._options.end)
+
+    def _open(self) -> Log:
+        # Only the process that plans needs the log; importing it in every worker that passes addresses on would cost
+        # each of them the start of Polars.
+        if self._log is None:
+            from everstate.log.opening import open_log  # noqa: PLC0415
+
+            self._log = open_log(self._options.url)
+        return self._log
+
+
+def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, int, int, str]]]:
+    """Divide splits between tasks: neighbours stay together, and the largest share is as small as that allows.
+
+    Example:
+        >>> from everstate.log.protocol import Split
+        >>> [len(group) for group in grouped([Split("t", 0, n, n + 1, "") for n in range(5)], 2)]
+        [3, 2]
+    """
+    total = sum(split.end - split.start for split in splits)
+    groups: list[list[tuple[str, int, int, int, str]]] = []
+    taken = 0
+    for split in splits:
+        # A split belongs to the task in whose equal share of the batch it begins.
+        number = min(tasks - 1, taken * tasks // total)
+        while len(groups) <= number:
+            groups.append([])
+        groups[number].append((split.topic, split.partition, split.start, split.end, split.location))
+        taken += split.end - split.start
+    return [group for group in groups if group]
+
+
+def _complete(available: Vector, start: Vector) -> Vector:
+    """A batch that ends before a boundary keeps the positions of the partitions that the boundary does not name."""
+    missing = {
+        topic: {
+            partition: offset for partition, offset in partitions.items() if partition not in available.get(topic, {})
+        }
+        for topic, partitions in start.items()
+    }
+    return {topic: {**missing.get(topic, {}), **available.get(topic, {})} for topic in {**start, **available}}
