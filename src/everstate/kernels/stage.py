@@ -115,10 +115,10 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
             continue
         if all(rows.is_empty() for rows in inputs):
             rows = empty(node.schema.polars)
-        elif type(node) is Latest:
-            rows = latest.update(node, number, inputs, shard, emit_moves=latest.uses_order(unit, number))
         elif type(node) in _STATEFUL:
-            rows = _STATEFUL[type(node)].update(node, number, inputs, shard)
+            # A table's row may move in time although its columns stay; a stream's rows stand as they are.
+            moves = {"emit_moves": latest.uses_order(unit, number)} if node.kind is Kind.TABLE else {}
+            rows = _STATEFUL[type(node)].update(node, number, inputs, shard, **moves)
         else:
             rows = stateless.update(node, pl.concat(inputs, how="diagonal"), shard.ledger)
         given[number] = rows
