@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
-from everstate.engine.archive import archive_path, build_archive
+from everstate.engine.archive import archive_path, build_archive, is_whole
 
 
 def main() -> None:
     """Says what it does only if there is something to do."""
     logging.basicConfig(format="%(message)s")
-    if archive_path().is_file():
+    if is_whole(archive_path()):
         return
     print("Preparing a quick start of Spark (once, about half a minute) ...", flush=True)
     began = time.monotonic()

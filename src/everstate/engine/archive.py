@@ -30,8 +30,8 @@ KEPT: Final = 3
 #: A training run takes half a minute; on a crowded machine some times that.
 TIMEOUT_S: Final = 300
 
-# Java warns about an archive that does not fit. It does no harm, so only errors are worth a line on the terminal.
-_QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+# Java says so if an archive does not fit. That does no harm, so it is not worth a line on the terminal.
+_QUIET: Final = "-Xlog:disable"
 
 
 def java_options(*, short_run: bool = False) -> str:
@@ -46,7 +46,7 @@ def java_options(*, short_run: bool = False) -> str:
         archive = archive_path()
     except EngineError:
         archive = None  # whoever starts the session will meet the same error and report it
-    if archive is not None and archive.is_file():
+    if archive is not None and is_whole(archive):
         options.append(f'-XX:SharedArchiveFile="{archive}"')
     if short_run:
         options.append("-XX:TieredStopAtLevel=1")
@@ -60,6 +60,14 @@ def archive_path() -> Path:
         EngineError: There is no Java, or no PySpark.
     """
     return cache_folder() / f"spark-{_identity(select_java(), jars_folder())}.jsa"
+
+
+def is_whole(archive: Path) -> bool:
+    """Whether the archive is there as it was written; Java ignores one that does not fit, but crashes on a cut one."""
+    try:
+        return archive.stat().st_size == int(_size_file(archive).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return False
 
 
 def cache_folder() -> Path:
@@ -92,13 +100,15 @@ def build_archive() -> Path | None:
     """
     try:
         java, archive = select_java(), archive_path()
-        if archive.is_file():
+        if is_whole(archive):
             return archive
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="training-", dir=archive.parent) as folder:
             made = Path(folder) / "spark.jsa"
             _train(java, made, Path(folder))
-            made.replace(archive)  # complete or not there: a second process may be looking
+            size = made.stat().st_size
+            made.replace(archive)
+            _size_file(archive).write_text(str(size), encoding="ascii")  # last: from here on the archive counts
         _remove_oldest(archive.parent)
     except (EngineError, OSError) as error:
         logger.warning("No class data archive, Spark will start more slowly: %s", error)
@@ -141,7 +151,12 @@ def _identity(java: Java, jars: Path) -> str:
     return f"{version('pyspark')}-java-{java.version}-{digest}"
 
 
+def _size_file(archive: Path) -> Path:
+    return archive.with_name(f"{archive.name}.size")
+
+
 def _remove_oldest(folder: Path) -> None:
     archives = sorted(folder.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in archives[KEPT:]:
+        _size_file(path).unlink(missing_ok=True)
         path.unlink(missing_ok=True)

@@ -120,7 +120,7 @@ def session(archive: Path) -> SparkSession:
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config(
             "spark.driver.extraJavaOptions",
-            f'-Xlog:disable -Xlog:all=error:stderr -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"',
+            f'-Xlog:disable -XX:TieredStopAtLevel=1 -XX:ArchiveClassesAtExit="{archive}"',
         )
     )
     return builder.getOrCreate()

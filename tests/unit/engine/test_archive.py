@@ -28,7 +28,7 @@ def trained(monkeypatch, content=b"classes"):
 
 
 def test_java_options_without_an_archive_are_quiet_and_complete(jars):
-    assert archive.java_options() == "-Xlog:disable -Xlog:all=error:stderr -Xshare:auto"
+    assert archive.java_options() == "-Xlog:disable -Xshare:auto"
 
 
 def test_java_options_with_an_archive_name_it_in_quotes(jars, monkeypatch):
@@ -61,6 +61,15 @@ def test_archive_path_changes_with_java_and_with_any_jar(jars, monkeypatch):
     assert len({before, touched, added, archive.archive_path()}) == 4
 
 
+def test_java_options_with_a_cut_archive_leave_it_out_until_it_is_built_again(jars, monkeypatch):
+    trained(monkeypatch)
+    path = archive.build_archive()
+    path.write_bytes(b"cla")
+    assert "SharedArchiveFile" not in archive.java_options()
+    assert archive.build_archive() == path
+    assert "SharedArchiveFile" in archive.java_options()
+
+
 def test_build_archive_that_cannot_be_written_only_warns(jars, monkeypatch, tmp_path, caplog):
     trained(monkeypatch)
     (tmp_path / "cache of mine").write_text("a file where the folder should be")
@@ -85,4 +94,4 @@ def test_build_archive_keeps_the_newest_only(jars, monkeypatch):
         old.write_bytes(b"")
         os.utime(old, (age, age))
     built = archive.build_archive()
-    assert {path.name for path in archive.cache_folder().iterdir()} == {built.name, "spark-4.jsa", "spark-3.jsa"}
+    assert {path.name for path in archive.cache_folder().glob("*.jsa")} == {built.name, "spark-4.jsa", "spark-3.jsa"}
