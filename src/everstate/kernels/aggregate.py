@@ -77,7 +77,7 @@ def update(
     plan = Plan.of(node)
     delta = combined(plan, rows, node.key.names) if plan.kept else merged(plan, rows, node.key.names)
     store = shard.keyed(number, GROUPS)
-    before = delta.select(KEY).join(store.lookup(delta.select(KEY)), on=KEY, how="left", maintain_order="left")
+    before = store.aligned(delta)
     base = before
     wholes: tuple[pl.DataFrame | None, pl.DataFrame | None] = (None, None)
     if plan.kept:

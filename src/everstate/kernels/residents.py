@@ -52,6 +52,7 @@ class Residents:
         self._ids = list(ids)
         self._payloads: dict[int, int] = {}
         self._frame = pl.DataFrame(schema=dict.fromkeys(ids, pl.Binary))
+        self._found: tuple[pl.DataFrame, Numbers, Numbers] | None = None
         self._page: Numbers = np.empty(0, np.int64)
         self._hash: Numbers = np.empty(0, np.int64)
         self._dirty: set[int] = set()
@@ -90,13 +91,16 @@ class Residents:
         """Resident rows by the columns of `ids` (all that name a row, or some): positions in `ids`, and rows."""
         if self._frame.is_empty() or ids.is_empty():
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        pairs = (
-            self._frame.select(ids.columns)
-            .with_row_index(_ROW)
-            .join(ids.with_row_index(_AT), on=ids.columns, how="inner")
-            .select(pl.col(_ROW, _AT).cast(pl.Int64))
-        )
-        row, at = pairs[_ROW].to_numpy(), pairs[_AT].to_numpy()
+        # A kernel that looks rows up mostly replaces the same ones next.
+        if self._found is None or not self._found[0].equals(ids):
+            pairs = (
+                self._frame.select(ids.columns)
+                .with_row_index(_ROW)
+                .join(ids.with_row_index(_AT), on=ids.columns, how="inner")
+                .select(pl.col(_ROW, _AT).cast(pl.Int64))
+            )
+            self._found = ids, pairs[_AT].to_numpy(), pairs[_ROW].to_numpy()
+        _, at, row = self._found
         live = self._page[row] != _GONE
         return at[live], row[live]
 
@@ -105,6 +109,14 @@ class Residents:
         if len(numbers) == self._frame.height and (np.diff(numbers) == 1).all():
             return self._frame
         return self._frame[numbers]
+
+    def aligned(self, ids: pl.DataFrame) -> pl.DataFrame:
+        """One resident row for each of these names, in their order; nulls where there is none."""
+        at, row = self.find(ids)
+        numbers = np.full(ids.height, -1, np.int64)
+        numbers[at] = row
+        place = pl.Series(numbers)
+        return self._frame.select(pl.all().gather(place.set(place < 0, None)))
 
     def all_rows(self) -> pl.DataFrame:
         """Every row of the store; reads all pages."""
@@ -160,6 +172,7 @@ class Residents:
     def _append(self, frame: pl.DataFrame, page: Numbers, hashes: Hashes | None = None) -> None:
         known = np.full(frame.height, _UNKNOWN, np.int64) if hashes is None else hashes.astype(np.int64)
         self._frame = combine([self._frame, frame]) if len(self._page) else frame
+        self._found = None
         self._page = np.concatenate([self._page, page])
         self._hash = np.concatenate([self._hash, known])
 
