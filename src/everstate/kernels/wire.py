@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pyarrow as pa
 
+from everstate.topology.scalars import LONGEST, MICROSECOND
+
 if TYPE_CHECKING:
     from everstate.topology.types import DataType, Field
 
 _DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](\.[0-9]{1,%d})?%s$"
 _DECIMAL: Final = r"^-?[0-9]{1,%d}(\.[0-9]{1,%d})?$"
+_LONGEST: Final = LONGEST // MICROSECOND
 _PLAIN: Final = frozenset({"text", "bool", "float64"})
 
 
@@ -63,7 +66,8 @@ def read(expr: pl.Expr, type_: DataType) -> pl.Expr:
     if type_.name == "float32":
         return expr.cast(pl.Float32)
     if type_.name == "duration":
-        return (expr if type_.unit == "us" else pl.when(expr % 1000 == 0).then(expr // 1000)).cast(type_.polars)
+        known = pl.when(expr.is_between(-_LONGEST, _LONGEST) & (expr % (1 if type_.unit == "us" else 1000) == 0))
+        return known.then(expr if type_.unit == "us" else expr // 1000).cast(type_.polars)
     return _read_text(expr, type_)
 
 

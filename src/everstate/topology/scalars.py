@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from everstate.topology.types import DataType
 
 MICROSECOND: Final = timedelta(microseconds=1)
+#: The longest duration: a round number near what 64 bits of microseconds hold.
+LONGEST: Final = timedelta(days=100_000_000)
 _SHOWN: Final = 60
 
 
@@ -138,8 +140,8 @@ def _check_duration(value: object, type_: DataType) -> timedelta:
         raise unexpected(type_, value)
     if type_.unit == "ms" and value.microseconds % 1000:
         raise ValueError(f"{shown(value)} has more than milliseconds")
-    if not -(2**63) <= value // MICROSECOND < 2**63:
-        raise ValueError(f"{shown(value)} does not fit into 64 bits of microseconds")
+    if abs(value) > LONGEST:
+        raise ValueError(f"{shown(value)} is longer than {LONGEST.days} days")
     return value
 
 

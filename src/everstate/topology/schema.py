@@ -183,8 +183,8 @@ def _checked(fields: list[Field], location: Location | None, *, may_be_empty: bo
     if not names and not may_be_empty:
         raise SchemaError("schema: it has no columns", location=location, hint="Give it at least one column.")
     for name in names:
-        if not name:
-            raise SchemaError("schema: a column has an empty name", location=location)
+        if not name or "\x00" in name:
+            raise SchemaError("schema: a column has an empty name, or a NUL in it", location=location)
         if name.startswith("$"):
             raise SchemaError(
                 f"column {name!r}: names that start with $ are Everstate's own",

@@ -249,8 +249,8 @@ def struct_of(fields: list[Field]) -> DataType:
     if not names:
         raise TypeMistakeError("a nested type needs at least one field")
     for name in names:
-        if not name:
-            raise TypeMistakeError("a nested field has an empty name")
+        if not name or "\x00" in name:
+            raise TypeMistakeError("a nested field has an empty name, or a NUL in it")
         if names.count(name) > 1:
             raise TypeMistakeError(f"the nested field {name!r} is there twice")
     return DataType("struct", fields=tuple(fields))
