@@ -25,6 +25,10 @@ _GONE = -1
 #: In the place of a hash: not known, as only pages that are split need it.
 _UNKNOWN = -1
 
+#: From so many keys on, joining by their hashes (of this process, never stored) beats joining by their bytes.
+_MANY = 50_000
+
+_HASH = "$hash"
 _ROW = "$row"
 _AT = "$at"
 
@@ -93,13 +97,7 @@ class Residents:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         # A kernel that looks rows up mostly replaces the same ones next.
         if self._found is None or not self._found[0].equals(ids):
-            pairs = (
-                self._frame.select(ids.columns)
-                .with_row_index(_ROW)
-                .join(ids.with_row_index(_AT), on=ids.columns, how="inner")
-                .select(pl.col(_ROW, _AT).cast(pl.Int64))
-            )
-            self._found = ids, pairs[_AT].to_numpy(), pairs[_ROW].to_numpy()
+            self._found = (ids, *_matches(ids, self._frame.select(ids.columns)))
         _, at, row = self._found
         live = self._page[row] != _GONE
         return at[live], row[live]
@@ -217,9 +215,8 @@ class Residents:
 
     def _write(self) -> None:
         dirty = np.fromiter(self._dirty, np.int64, len(self._dirty))
-        is_dirty = np.zeros(
-            int(dirty.max()) + 2, np.bool_
-        )  # one more than pages: the last stands for rows that are gone
+        # One mark more than pages: the last stands for rows that are gone.
+        is_dirty = np.zeros(int(dirty.max()) + 2, np.bool_)
         is_dirty[dirty] = True
         rows = np.flatnonzero(is_dirty[np.minimum(self._page, len(is_dirty) - 1)])
         rows = rows[np.argsort(self._page[rows], kind="stable")]
@@ -235,6 +232,17 @@ class Residents:
             written[number] = 0
         self.directory.size += sum(written.values()) - sum(self._payloads[number] for number in written)
         self._payloads.update(written)
+
+
+def _matches(ids: pl.DataFrame, rows: pl.DataFrame) -> tuple[Numbers, Numbers]:
+    """Positions of equal rows in two frames of the same columns."""
+    few = ids.height < _MANY
+    left = ids if few else ids.hash_rows().alias(_HASH).to_frame()
+    right = rows if few else rows.hash_rows().alias(_HASH).to_frame()
+    pairs = right.with_row_index(_ROW).join(left.with_row_index(_AT), on=left.columns, how="inner")
+    if not few:
+        pairs = pairs.filter(*(rows[name].gather(pairs[_ROW]) == ids[name].gather(pairs[_AT]) for name in ids.columns))
+    return pairs[_AT].cast(pl.Int64).to_numpy(), pairs[_ROW].cast(pl.Int64).to_numpy()
 
 
 def _distinct(numbers: npt.NDArray[np.int64] | Iterable[int]) -> list[int]:

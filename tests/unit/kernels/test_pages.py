@@ -164,6 +164,31 @@ def test_keyed_store_columns_that_come_later_are_null_before():
     ]
 
 
+def test_keyed_store_aligned_has_a_row_for_each_key_in_order():
+    pages, directory = loaded(100)
+    store = KeyedStore(pages, 1, directory)
+    store.apply(rows([], 0), keys([4]))
+    found = store.aligned(keys([50, 4, 7, 1_000]).to_frame())
+    assert found["$key"].to_list() == keys([50, 4, 7, 1_000]).to_list()
+    assert found["value"].to_list() == [50, None, 7, None]
+
+
+def test_keyed_store_aligned_without_rows_has_only_keys():
+    found = KeyedStore(MemoryPages(), 1, Directory()).aligned(keys([1, 2]).to_frame())
+    assert found.rows() == [(b"key-1",), (b"key-2",)]
+
+
+def test_keyed_store_many_keys_are_replaced_as_few_are():
+    pages, directory = loaded(120_000)
+    store = KeyedStore(pages, 1, directory)
+    found = store.lookup(keys(range(60_000, 180_000)).to_frame())
+    assert sorted(found["value"]) == list(range(60_000, 120_000))
+    store.apply(found.with_columns(-pl.col("value")), NONE)
+    store.flush()
+    after = KeyedStore(pages, 1, directory).scan()
+    assert sorted(after["value"]) == [*range(-119_999, -59_999), *range(60_000)]
+
+
 def test_keyed_store_small_batch_on_large_state_touches_as_many_pages_as_keys():
     touched = {}
     for count in (50_000, 2_000_000):
