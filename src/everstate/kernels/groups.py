@@ -66,6 +66,8 @@ def combined(plan: Plan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 def merged(plan: Plan, partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """One row a group out of several tasks' group rows; not for extremes and ends that may be retracted."""
+    if partials[KEY].n_unique() == partials.height:
+        return partials
     positions = Positions(partials)
     groups = (
         partials.with_columns(positions.packed.alias(_AT))

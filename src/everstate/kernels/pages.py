@@ -116,7 +116,7 @@ class KeyedStore:
         return self._residents.rows(self._residents.find(ids)[1])
 
     def aligned(self, keys: pl.DataFrame) -> pl.DataFrame:
-        """As `lookup`, but with a row for each key, in the keys' order; its columns are null where nothing is stored."""
+        """As `lookup`, but a row for each key, in the keys' order; its columns are null where nothing is stored."""
         ids = keys.select(KEY)
         self._residents.load(self._residents.page_of(murmur2(ids[KEY])))
         return self._residents.aligned(ids).with_columns(ids[KEY])
