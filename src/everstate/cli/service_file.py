@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def load_service(path: Path | str, *, service: str | None = None, config: Mapping[str, object] | None = None) -> Service:
+def load_service(
+    path: Path | str, *, service: str | None = None, config: Mapping[str, object] | None = None
+) -> Service:
     """The service that a Python file defines.
 
     Args:

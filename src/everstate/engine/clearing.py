@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everstate.engine.folder import OutputFolder, read_document, service_folder, write_document
 from everstate.engine.identity import fingerprint
 from everstate.engine.outputs import REBUILD
-from everstate.engine.runner import log_address
-from everstate.engine.settings import Settings
+from everstate.engine.settings import Settings, log_address
 from everstate.log.opening import open_log
 from everstate.topology.errors import StateError
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
+from everstate.engine.folder import CURE
 from everstate.topology import errors
 from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError, EngineError, EverstateError
 from everstate.topology.location import Location
@@ -48,15 +49,19 @@ def encoded(error: EverstateError) -> str:
     place = [error.location.file, error.location.line] if error.location else None
     document = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "location": place}
     code = base64.b64encode(json.dumps(document).encode()).decode()
-    return f"{error.message} [{_MARK}{code};]"
+    return f"[{_MARK}{code};] {error.message}"
 
 
 def decoded(text: str) -> EverstateError | None:
     """The error that a worker wrote into a text, if there is one."""
-    found = _MARKED.search(text)
-    if found is None:
+    document: dict[str, Any] | None = None
+    for found in _MARKED.finditer(text):
+        # The text may quote a record or an error of the user's that looks like ours.
+        with suppress(ValueError):
+            document = json.loads(base64.b64decode(found["code"], validate=True))
+            break
+    if document is None:
         return None
-    document = json.loads(base64.b64decode(found["code"]))
     kind = getattr(errors, document["kind"], EngineError)
     location = Location(*document["location"]) if document["location"] else None
     error: EverstateError = kind.__new__(kind)
@@ -78,10 +83,9 @@ def root_cause(error: BaseException, output: str) -> EverstateError:
     carried_error = decoded(text)
     if carried_error is not None:
         return carried_error
-    cure = f"Rebuild the state: everstate clear SERVICE.py --output {output}, then run it again."
     if _STATE.search(text):
         kind = CheckpointMissingError if _GONE.search(text) else CheckpointDamagedError
-        return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=cure)
+        return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=CURE)
     if java_is_gone(error):
         return EngineError(
             f"Spark's Java process ended while output {output!r} was running",

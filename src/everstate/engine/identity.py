@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from everstate.topology.describe import unit_json
 from everstate.topology.errors import ServiceChangedError
+from everstate.topology.fingerprint import fingerprint as topology_fingerprint
 
 if TYPE_CHECKING:
     from everstate.topology.unit import Unit
 
 
 def fingerprint(unit: Unit, policy: str) -> str:
-    """A digest of what a unit is described as; places in files do not count."""
-    document = {"unit": _without_places(unit_json(unit)), "on_error": policy}
-    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+    """A digest of everything that can change an output's results."""
+    return hashlib.sha256(json.dumps([topology_fingerprint(unit), policy]).encode()).hexdigest()
 
 
 def require_unchanged(unit: Unit, known: str, now: str) -> None:
@@ -32,11 +31,3 @@ def require_unchanged(unit: Unit, known: str, now: str) -> None:
             hint="Take the change back, or rebuild the state from the topics: "
             "everstate clear SERVICE.py, then run it again.",
         )
-
-
-def _without_places(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_places(item) for name, item in value.items() if name != "location"}
-    if isinstance(value, list):
-        return [_without_places(item) for item in value]
-    return value

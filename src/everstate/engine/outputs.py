@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from everstate.engine.folder import OutputFolder, OutputRecord, read_document
 from everstate.engine.identity import fingerprint, require_unchanged
 from everstate.engine.inspection import inspect
-from everstate.engine.query import stage_groups
+from everstate.engine.spread import stage_groups
 from everstate.log import vectors
 from everstate.log.protocol import TopicConfig
 from everstate.topology.errors import DefinitionError, TopicNotFoundError

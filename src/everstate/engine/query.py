@@ -9,6 +9,7 @@ from everstate.engine.packing import ROWS
 from everstate.engine.processor import REPORT, StageProcessor
 from everstate.engine.reading import reading
 from everstate.engine.session import query_session
+from everstate.engine.spread import stage_groups
 from everstate.log.spark_source import FORMAT, SourceOptions
 
 if TYPE_CHECKING:
@@ -44,17 +45,6 @@ class QueryPlan:
     initial: Vector
     boundary: Vector
     end: Vector | None = None
-
-
-def stage_groups(depth: int, shards: int) -> list[tuple[int, ...]]:
-    """Which stages share a stateful step: all with one shard, as nothing has to move, else each has its own.
-
-    Example:
-        >>> stage_groups(3, 1), stage_groups(3, 4)
-        ([(1, 2, 3)], [(1,), (2,), (3,)])
-    """
-    stages = tuple(range(1, depth + 1))
-    return [stages] if shards == 1 else [(stage,) for stage in stages]
 
 
 def start_query(

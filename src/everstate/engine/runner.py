@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import threading
 import time
@@ -17,22 +16,19 @@ from everstate.engine.lease import Heartbeat
 from everstate.engine.outputs import prepare_outputs
 from everstate.engine.progress import Progress
 from everstate.engine.session import start_session, stop_session
-from everstate.engine.settings import Settings
+from everstate.engine.settings import Settings, log_address
 from everstate.log.opening import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pyspark.sql import SparkSession
+
     from everstate.dsl.service import Service
     from everstate.log.protocol import Lease, Log
 
 _LOOK_S: Final = 0.1
-
-
-def log_address(given: str | Path | None, service: str | Path | None) -> str:
-    """Which log: the option, the environment, the service's own, or the folder `.everstate`."""
-    return str(given or os.environ.get("EVERSTATE_LOG") or service or "./.everstate")
 
 
 class Runner:
@@ -41,18 +37,26 @@ class Runner:
     Args:
         service: What to run.
         log: Which log; see `log_address`.
-        show: Whether progress is shown; by default only if there is a terminal.
+        show: False for silence; by default a table on a terminal, else a line now and then.
+        session: A session of `start_session` to run in, which stays; without it the run has one of its own.
         settings: Operational settings by name, as for `Settings`.
     """
 
     def __init__(
-        self, service: Service, *, log: str | Path | None = None, show: bool | None = None, **settings: Any
+        self,
+        service: Service,
+        *,
+        log: str | Path | None = None,
+        show: bool | None = None,
+        session: SparkSession | None = None,
+        **settings: Any,
     ) -> None:
         own = {"state_dir": service.state_dir, "shards": service.shards}
         self.settings = Settings.resolve(settings, service=own)
         self._service = service
         self._address = log_address(log, service.log)
         self._show = show
+        self._session = session
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -120,7 +124,7 @@ class Runner:
         heartbeat = Heartbeat(log, lease, self.settings.heartbeat, self._lost, [output.name for output in outputs])
         heartbeat.start()
         try:
-            session = start_session(self.settings, f"everstate {self._service.name}")
+            session = self._session or start_session(self.settings, f"everstate {self._service.name}")
             try:
                 self._handle_signals()  # PySpark has put its own in place
                 executions = [
@@ -129,7 +133,8 @@ class Runner:
                 with Progress(executions, log, show=self._show) as progress:
                     self._run(executions, progress, once=once)
             finally:
-                stop_session(session)
+                if self._session is None:
+                    stop_session(session)
         finally:
             heartbeat.stop()
 

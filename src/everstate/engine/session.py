@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from everstate.engine.archive import java_options
 from everstate.engine.java import find_java
+from everstate.engine.relay import Relay
 from everstate.log.spark_source import LogSource
 from everstate.topology.errors import EngineError
 
@@ -60,11 +63,13 @@ def start_session(settings: Settings, name: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java())
     # Workers run whatever `python3` is on the PATH unless told before the session starts.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName(name)
-    for key, value in session_options(settings).items():
-        builder = builder.config(key, value)
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings).items()))
+    pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
-        return builder.getOrCreate()
+        gateway = launch_gateway(conf, popen_kwargs=pipes)
+        relay = Relay(gateway.proc.stderr)
+        relay.start()
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as error:
         raise EngineError(
             f"Spark does not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."

@@ -113,6 +113,11 @@ class Settings:
             )
 
 
+def log_address(given: str | Path | None, service: str | Path | None) -> str:
+    """Which log: the option, the environment, the service's own, or the folder `.everstate`."""
+    return str(given or os.environ.get("EVERSTATE_LOG") or service or "./.everstate")
+
+
 def _truth(text: object) -> bool:
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     return words[str(text).lower()]

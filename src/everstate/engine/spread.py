@@ -1,4 +1,4 @@
-"""Which number a shard has in Spark.
+"""How shards and stages are spread over Spark's tasks.
 
 Spark decides by a hash of the grouping column which task runs a shard. Two shards that hash to one task would halve the
 parallelism, so every shard gets a number that Spark sends to a task of its own.
@@ -26,6 +26,17 @@ def shard_ids(shards: int) -> tuple[int, ...]:
         found.setdefault(spark_partition(candidate, shards), candidate)
         candidate += 1
     return tuple(found[place] for place in range(shards))
+
+
+def stage_groups(depth: int, shards: int) -> list[tuple[int, ...]]:
+    """Which stages share a stateful step: all with one shard, as nothing has to move, else each has its own.
+
+    Example:
+        >>> stage_groups(3, 1), stage_groups(3, 4)
+        ([(1, 2, 3)], [(1,), (2,), (3,)])
+    """
+    stages = tuple(range(1, depth + 1))
+    return [stages] if shards == 1 else [(stage,) for stage in stages]
 
 
 def spark_partition(number: int, partitions: int) -> int:

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from everstate.log import vectors
+from everstate.topology.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +108,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         begin = vectors.from_offsets(start)
-        available = self._available() if self._target is None else self._target
+        ends = self._open().end_offsets(self._options.topics)
+        _require_reachable(begin, ends)
+        available = self._limited(ends) if self._target is None else self._target
         boundary = self._options.boundary
         if boundary and not vectors.reached(begin, boundary):
             available = vectors.capped(available, boundary)
@@ -148,8 +151,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._log.close()
 
     def _available(self) -> Vector:
-        """Where the topics end now, or the end that was asked for if that comes first."""
-        ends = self._open().end_offsets(self._options.topics)
+        return self._limited(self._open().end_offsets(self._options.topics))
+
+    def _limited(self, ends: Vector) -> Vector:
+        """Where the topics end, or the end that was asked for if that comes first."""
         return ends if self._options.end is None else vectors.capped(ends, self._options.end)
 
     def _open(self) -> Log:
@@ -181,6 +186,17 @@ def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, in
         groups[number].append((split.topic, split.partition, split.start, split.end, split.location))
         taken += split.end - split.start
     return [group for group in groups if group]
+
+
+def _require_reachable(position: Vector, ends: Vector) -> None:
+    """Refuse to wait for offsets that a topic had once: it was deleted and made again, and its records are others."""
+    for topic, partition, offset in vectors.positions(position):
+        if offset > vectors.offset_at(ends, topic, partition, default=offset):
+            raise OffsetOutOfRangeError(
+                f"{topic}/{partition} ends at offset {ends[topic][partition]}, but was read up to {offset} before",
+                hint="The topic was made anew or restored from an older copy. Restore it, or rebuild the state: "
+                "everstate clear SERVICE.py, then run it again.",
+            )
 
 
 def _complete(available: Vector, start: Vector) -> Vector:

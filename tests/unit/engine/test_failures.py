@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from everstate.engine.failures import CarriedError, carried, decoded, encoded, root_cause
+from everstate.topology.errors import (
+    CheckpointDamagedError,
+    CheckpointMissingError,
+    DecodeError,
+    EngineError,
+    EverstateError,
+    RecordError,
+    SegmentDamagedError,
+    TopicNotFoundError,
+)
+from everstate.topology.location import Location
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EverstateError("plain"),
+        RecordError("record t/0 offset 3", location=Location("a.py", 7), hint="Look at it."),
+        DecodeError("zażółć\n[everstate-error:xx;]"),
+        TopicNotFoundError("orders"),
+    ],
+)
+def test_error_through_the_text_of_another_keeps_type_message_place_and_hint(error):
+    text = f"org.apache.spark.SparkException: Job aborted\n  {encoded(error)}\n\tat Foo.bar(Foo.scala:1)"
+    found = decoded(text)
+    assert type(found) is type(error)
+    assert str(found) == str(error)
+
+
+def test_carried_error_of_everstate_is_encoded_and_others_pass():
+    with pytest.raises(CarriedError) as caught, carried():
+        raise SegmentDamagedError("segment 3")
+    assert isinstance(decoded(str(caught.value)), SegmentDamagedError)
+    with pytest.raises(KeyError), carried():
+        raise KeyError("x")
+
+
+def test_root_cause_finds_a_worker_error_in_the_chain():
+    outer = RuntimeError("job failed")
+    outer.__cause__ = CarriedError(encoded(SegmentDamagedError("segment 3")))
+    assert isinstance(root_cause(outer, "totals"), SegmentDamagedError)
+
+
+def test_root_cause_everstate_error_is_itself():
+    error = RecordError("x")
+    assert root_cause(error, "totals") is error
+
+
+def test_root_cause_state_that_spark_cannot_load_is_named_with_the_cure():
+    gone = RuntimeError("[CANNOT_LOAD_STATE_STORE.X] An error: java.io.FileNotFoundException: 3_x.changelog")
+    bad = RuntimeError("[CANNOT_LOAD_STATE_STORE.X] An error occurred: Checksum verification failed")
+    assert isinstance(root_cause(gone, "totals"), CheckpointMissingError)
+    found = root_cause(bad, "totals")
+    assert isinstance(found, CheckpointDamagedError)
+    assert "everstate clear" in str(found)
+
+
+def test_root_cause_lost_java_says_that_nothing_is_lost():
+    found = root_cause(ConnectionRefusedError(111, "refused"), "totals")
+    assert isinstance(found, EngineError)
+    assert "Java process ended" in str(found)
+
+
+def test_root_cause_unknown_error_is_an_engine_error_with_its_text():
+    found = root_cause(ValueError("odd"), "totals")
+    assert isinstance(found, EngineError)
+    assert "odd" in str(found)

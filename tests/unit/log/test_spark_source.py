@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from everstate.log import vectors
+from everstate.log.opening import open_log
+from everstate.log.protocol import Split, TopicConfig
+from everstate.topology.errors import OffsetOutOfRangeError
+
+pyspark = pytest.importorskip("pyspark")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows  # noqa: E402
+
+from everstate.log.spark_source import LogReader, SourceOptions, grouped  # noqa: E402
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = open_log(tmp_path / "log")
+    log.create_topic("t", TopicConfig(partitions=2))
+    yield log
+    log.close()
+
+
+def send(log, partition, count, topic="t"):
+    frame = pl.DataFrame({"value": [b"x"] * count, "ts": [0] * count, "partition": [partition] * count})
+    log.append(topic, frame.with_columns(pl.col("partition").cast(pl.Int32)))
+
+
+def reader(log, **changes):
+    options = {
+        "url": log.url,
+        "topics": ("t",),
+        "initial": log.begin_offsets(["t"]),
+        "boundary": {},
+        "end": None,
+        "max_records": 10,
+        "tasks": 2,
+        "task_records": 1,
+        **changes,
+    }
+    return LogReader(SourceOptions.from_spark(SourceOptions(**options).to_spark()))
+
+
+def read(source, start, end):
+    rows = [row for group in source.partitions(start, end) for row in source.read(group)]
+    return [Split(*row) for row in rows]
+
+
+def test_options_through_spark_are_the_same(log):
+    options = SourceOptions(
+        url=log.url, topics=("t",), initial={"t": {0: 3}}, boundary={}, end={"t": {0: 9}}, max_records=5, tasks=2
+    )
+    assert SourceOptions.from_spark(options.to_spark()) == options
+
+
+def test_latest_offset_shares_the_limit_between_partitions(log):
+    send(log, 0, 30)
+    send(log, 1, 30)
+    assert reader(log).latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(10)) == {"t": {0: 5, 1: 5}}
+
+
+def test_latest_offset_without_limit_takes_everything(log):
+    send(log, 0, 30)
+    assert reader(log).latestOffset({"t": {"0": 2, "1": 0}}, ReadAllAvailable()) == {"t": {0: 30, 1: 0}}
+
+
+def test_available_now_ignores_what_comes_later(log):
+    send(log, 0, 3)
+    source = reader(log)
+    source.prepareForTriggerAvailableNow()
+    send(log, 0, 5)
+    assert source.latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(100)) == {"t": {0: 3, 1: 0}}
+
+
+def test_end_vector_is_never_passed(log):
+    send(log, 0, 8)
+    send(log, 1, 8)
+    source = reader(log, end={"t": {0: 4, 1: 2}})
+    assert source.latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(100)) == {"t": {0: 4, 1: 2}}
+
+
+def test_boundary_is_not_reached_across_and_then_passed(log):
+    send(log, 0, 8)
+    send(log, 1, 8)
+    source = reader(log, boundary={"t": {0: 5, 1: 3}})
+    first = source.latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(100))
+    assert first == {"t": {0: 5, 1: 3}}
+    assert source.latestOffset(first, ReadMaxRows(100)) == {"t": {0: 8, 1: 8}}
+
+
+def test_offset_beyond_the_topic_is_named(log):
+    send(log, 0, 3)
+    with pytest.raises(OffsetOutOfRangeError, match="t/0"):
+        reader(log).latestOffset({"t": {"0": 9, "1": 0}}, ReadMaxRows(100))
+
+
+def test_partitions_cover_the_batch_in_order_over_as_many_tasks_as_asked(log):
+    send(log, 0, 20)
+    send(log, 1, 7)
+    source = reader(log)
+    start, end = {"t": {"0": 3, "1": 0}}, {"t": {"0": 20, "1": 7}}
+    assert len(source.partitions(start, end)) == 2
+    splits = read(source, start, end)
+    assert sum(split.end - split.start for split in splits) == vectors.lag({"t": {0: 3}}, {"t": {0: 20, 1: 7}})
+    assert splits == sorted(splits, key=lambda split: (split.partition, split.start))
+
+
+def test_partitions_of_many_small_segments_are_few_tasks(log):
+    for _ in range(12):
+        send(log, 0, 1)
+    source = reader(log, tasks=3, task_records=10_000)
+    groups = source.partitions({"t": {"0": 0, "1": 0}}, {"t": {"0": 12, "1": 0}})
+    assert len(groups) <= 3
+
+
+def test_partitions_of_nothing_are_none(log):
+    assert reader(log).partitions({"t": {"0": 0}}, {"t": {"0": 0}}) == []
+
+
+def test_grouped_largest_share_is_at_most_one_split_above_the_mean():
+    splits = [Split("t", 0, start, start + 3, "") for start in range(0, 60, 3)]
+    groups = grouped(splits, 4)
+    sizes = [sum(end - start for _, _, start, end, _ in group) for group in groups]
+    assert len(groups) == 4
+    assert max(sizes) <= 60 / 4 + 3
