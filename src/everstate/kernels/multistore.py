@@ -100,10 +100,10 @@ class MultiStore:
         """
         if deletes.height:
             gone = self._residents.delete(deletes, self._hashes(deletes))
-            self._changes.append(_counted(deletes[KEY][gone], -1))
+            self._note(deletes[KEY], gone, -1)
         if upserts.height:
             new = self._residents.replace(upserts, self._hashes(upserts))
-            self._changes.append(_counted(upserts[KEY][new], 1))
+            self._note(upserts[KEY], new, 1)
 
     def scan(self) -> pl.DataFrame:
         """All rows of the store."""
@@ -111,9 +111,9 @@ class MultiStore:
 
     def flush(self) -> None:
         """Write what changed."""
-        if self._changes:
+        if self._changes and (self._large.rows or self._may_be_large(self.rows)):
             self._respread(pl.concat(self._changes).group_by(KEY).agg(pl.col(_COUNT).sum()))
-            self._changes.clear()
+        self._changes.clear()
         self._residents.flush(self._hashes)
         self._large.flush()
 
@@ -131,6 +131,16 @@ class MultiStore:
 
     def _hashes(self, ids: pl.DataFrame) -> Hashes:
         return _spread(ids, self._fans(ids[KEY]))
+
+    def _note(self, keys: pl.Series, at: Numbers, sign: int) -> None:
+        """Remember for `flush` that the groups of the keys at these positions gained or lost a row each."""
+        if len(at):
+            changed = keys[at].alias(KEY).to_frame()
+            self._changes.append(changed.with_columns(pl.lit(sign, pl.Int64).alias(_COUNT)))
+
+    def _may_be_large(self, count: int) -> bool:
+        """Whether so many rows fill two buckets, so that their group is spread."""
+        return count * self._residents.row_width > 2 * self._policy.bucket
 
     def _respread(self, changes: pl.DataFrame) -> None:
         """Bring counts and fan-outs of the groups that gained or lost rows up to date.
@@ -178,10 +188,6 @@ class MultiStore:
         at, rows = self._residents.find(groups.select(KEY))
         ids = self._residents.rows(rows).select(KEY, CONTRIBUTION)
         self._residents.move(rows, _spread(ids, after[at]))
-
-
-def _counted(keys: pl.Series, sign: int) -> pl.DataFrame:
-    return keys.alias(KEY).to_frame().with_columns(pl.lit(sign, pl.Int64).alias(_COUNT))
 
 
 def _spread(ids: pl.DataFrame, fans: Numbers) -> Hashes:
