@@ -37,7 +37,7 @@ def to_rows(frame: pl.DataFrame, schema: Schema) -> list[dict[str, Any]]:
 
 
 def _series(name: str, values: list[Any], type_: DataType) -> pl.Series:
-    # Arrow's conversion is exact for every type, nested ones included, where Polars' infers from the first values.
+    # Arrow converts by the given type alone and refuses what does not fit exactly, in nested types too.
     made = pl.from_arrow(pa.array(values, type=type_.arrow))
     if not isinstance(made, pl.Series):
         message = "an Arrow array became a frame"

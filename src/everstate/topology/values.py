@@ -246,7 +246,7 @@ def _map_reader(type_: DataType, *, python: bool) -> _Reader:
             if not isinstance(key, str) or not _encodable(key):
                 raise ValueError(f"expected a dict with text keys, got the key {scalars.shown(key)}")
             checked[key] = _step(read, item, f"[{key!r}]")
-        return dict(sorted(checked.items(), key=lambda entry: entry[0].encode()))
+        return dict(sorted(checked.items()))
 
     return reader
 
