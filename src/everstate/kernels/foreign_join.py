@@ -17,7 +17,7 @@ import polars as pl
 from everstate.kernels.changes import consolidate, differences, shaped
 from everstate.kernels.keying import key_parts
 from everstate.kernels.keys import encode_keys
-from everstate.kernels.pairs import LEFT, RIGHT, columns_of, later, prefixed, results
+from everstate.kernels.pairs import CAUSES, LEFT, RIGHT, ROWS, columns_of, later, prefixed, results
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ _RIGHT_ROWS = 0
 _LEFT_ROWS = 1
 
 _PAIR = [KEY, CONTRIBUTION]
-#: The foreign key of a pair, whose `$key` is the left one.
-_FOREIGN = "$foreign"
-_CAUSE = "$cause"
 
 
 def prepare(node: ForeignJoin, port: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
@@ -84,12 +81,12 @@ def _linked(
     """The changes of rows that have a foreign key."""
     rights, rights_now = _right_rows(node, number, inputs, shard)
     lefts, lefts_now = _left_rows(node, number, inputs, shard)
-    before, after = _pairs(lefts, rights), _pairs(lefts_now, rights_now)
+    before, after = _pairs(lefts, rights, inputs), _pairs(lefts_now, rights_now, inputs)
     return differences(
         results(node, before, shard.ledger, op=-1),
-        results(node, after, shard.ledger, op=1),
+        results(node, after, shard.ledger, op=1, times=ROWS if emit_moves else CAUSES),
         node.schema.names,
-        causes=_causes(before, inputs),
+        causes=before.select(KEY, *later(*CAUSES)),
         moves=emit_moves,
     )
 
@@ -140,23 +137,14 @@ def _left_side(node: ForeignJoin, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(*_PAIR, *sided, *left.key.names)
 
 
-def _pairs(lefts: pl.DataFrame, rights: pl.DataFrame) -> pl.DataFrame:
-    """Left rows with their right row, where there is one, under the left key."""
-    paired = lefts.join(rights, on=KEY, how="left", maintain_order="left")
-    return paired.rename({KEY: _FOREIGN, CONTRIBUTION: KEY})
-
-
-def _causes(pairs: pl.DataFrame, inputs: list[pl.DataFrame]) -> pl.DataFrame:
-    """For each left key the time and position of what changed its pair: the later of both sides' changes."""
-    left = _last(inputs[0].rename({KEY: _FOREIGN, CONTRIBUTION: KEY}), [_FOREIGN, KEY], _CAUSE + LEFT)
-    right = _last(inputs[1].rename({KEY: _FOREIGN}), [_FOREIGN], _CAUSE + RIGHT)
-    joined = pairs.join(left, on=[_FOREIGN, KEY], how="left").join(right, on=_FOREIGN, how="left")
-    filled = joined.with_columns(
-        pl.coalesce(_CAUSE + side + name, side + name).alias(_CAUSE + side + name)
-        for side in (LEFT, RIGHT)
-        for name in ORDER
-    )
-    return filled.select(KEY, *later(_CAUSE + LEFT, _CAUSE + RIGHT))
+def _pairs(lefts: pl.DataFrame, rights: pl.DataFrame, inputs: list[pl.DataFrame]) -> pl.DataFrame:
+    """Left rows with their right row, where there is one, under the left key, and with what happened last to both."""
+    pairs = lefts.join(rights, on=KEY, how="left", maintain_order="left")
+    for rows, keys, side, cause in zip(inputs, (_PAIR, [KEY]), (LEFT, RIGHT), CAUSES, strict=True):
+        pairs = pairs.join(_last(rows, keys, cause), on=keys, how="left", maintain_order="left").with_columns(
+            pl.coalesce(cause + name, side + name).alias(cause + name) for name in ORDER
+        )
+    return pairs.drop(KEY).rename({CONTRIBUTION: KEY})
 
 
 def _last(rows: pl.DataFrame, keys: list[str], prefix: str) -> pl.DataFrame:
@@ -167,7 +155,7 @@ def _last(rows: pl.DataFrame, keys: list[str], prefix: str) -> pl.DataFrame:
 def _unlinked(node: ForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFrame:
     """The results of rows without a foreign key: their right side is empty."""
     nothing = [pl.lit(None, dtype).alias(name) for name, dtype in columns_of(node.inputs[1], RIGHT).items()]
-    pairs = _left_side(node, rows).rename({KEY: _FOREIGN, CONTRIBUTION: KEY}).with_columns(nothing)
+    pairs = _left_side(node, rows).drop(KEY).rename({CONTRIBUTION: KEY}).with_columns(nothing)
     is_new = rows[OP] > 0
     old = results(node, pairs.filter(~is_new), shard.ledger, op=-1)
     new = results(node, pairs.filter(is_new), shard.ledger, op=1)

@@ -2,9 +2,6 @@
 
 Both sides of a key lie in one row of one store, so a change of either side reads and writes one page. A change
 re-evaluates the key's pair before and after the micro-batch, and what differs is passed on.
-
-The result's time and position are those of the later side, so they depend on the two rows alone and not on which
-arrived first. A retraction is as late as what caused it.
 """
 
 from __future__ import annotations
@@ -14,16 +11,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from everstate.kernels.changes import differences, shaped
-from everstate.kernels.pairs import LEFT, RIGHT, columns_of, later, prefixed, present, results
+from everstate.kernels.pairs import CAUSES, LEFT, RIGHT, ROWS, columns_of, later, prefixed, present, results
 from everstate.kernels.rows import KEY, OP, ORDER, SYSTEM, empty
 
 if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
     from everstate.topology.nodes import Join, Node
-
-#: Prefixes of time and position of what happened last to a side, be it its deletion.
-_LEFT_CAUSE = "$left cause:"
-_RIGHT_CAUSE = "$right cause:"
 
 
 def update(
@@ -47,14 +40,15 @@ def update(
     held = shaped(store.lookup(keys.select(KEY)), {KEY: SYSTEM[KEY], **sides[LEFT], **sides[RIGHT]})
     before = keys.join(held, on=KEY, how="left", maintain_order="left")
     after = _changed(_changed(before, inputs[0], left, LEFT), inputs[1], right, RIGHT)
-    causes = _caused(_caused(after, inputs[0], LEFT, _LEFT_CAUSE), inputs[1], RIGHT, _RIGHT_CAUSE)
+    for rows, side, cause in zip(inputs, (LEFT, RIGHT), CAUSES, strict=True):
+        after = _caused(after, rows, side, cause)
     kept = present(LEFT) | present(RIGHT)
     store.apply(after.filter(kept).select(KEY, *sides[LEFT], *sides[RIGHT]), after.filter(~kept)[KEY])
     return differences(
         results(node, before, shard.ledger, op=-1),
-        results(node, after, shard.ledger, op=1),
+        results(node, after, shard.ledger, op=1, times=ROWS if emit_moves else CAUSES),
         node.schema.names,
-        causes=causes.select(KEY, *later(_LEFT_CAUSE, _RIGHT_CAUSE)),
+        causes=after.select(KEY, *later(*CAUSES)),
         moves=emit_moves,
     )
 

@@ -1,7 +1,12 @@
 """Pairs of a left and a right row: the time and the columns of what a join makes of them.
 
 A frame of pairs has `$key` and the key columns of the result, and each side's time, position and columns under that
-side's prefix. A side that is missing has no time.
+side's prefix. A side that is missing has no time. Beside these it may have the time and position of what happened last
+to each side in this micro-batch, be it a deletion.
+
+A result has the time and position of the later of the two rows, so that they depend on these rows alone and not on
+which arrived first: operations that order rows need that. Where none follows, what happened last counts instead, as in
+Kafka Streams: a row that has lost its partner is as late as the partner's deletion.
 """
 
 from __future__ import annotations
@@ -24,6 +29,10 @@ if TYPE_CHECKING:
 
 LEFT: Final = "$left:"
 RIGHT: Final = "$right:"
+#: Time and position of the rows.
+ROWS: Final = (LEFT, RIGHT)
+#: Time and position of what happened last to each side.
+CAUSES: Final = ("$left cause:", "$right cause:")
 
 
 def columns_of(feeder: Node, prefix: str) -> dict[str, pl.DataType]:
@@ -51,7 +60,9 @@ def later(one: str, other: str) -> list[pl.Expr]:
     return [pl.when(takes_other).then(pl.col(other + name)).otherwise(pl.col(one + name)).alias(name) for name in ORDER]
 
 
-def results(node: Join | ForeignJoin, pairs: pl.DataFrame, ledger: Ledger, *, op: int) -> pl.DataFrame:
+def results(
+    node: Join | ForeignJoin, pairs: pl.DataFrame, ledger: Ledger, *, op: int, times: tuple[str, str] = ROWS
+) -> pl.DataFrame:
     """What the join has for these pairs: `$key`, time, position and the node's columns; at most one row a pair.
 
     Args:
@@ -59,17 +70,20 @@ def results(node: Join | ForeignJoin, pairs: pl.DataFrame, ledger: Ledger, *, op
         pairs: The pairs; those that the kind of join leaves out are left out here.
         ledger: Takes the pairs for which the joiner raised.
         op: -1 for pairs of the past, whose failures have been reported before.
+        times: `ROWS` or `CAUSES`.
     """
     kinds = {"inner": present(LEFT) & present(RIGHT), "left": present(LEFT), "outer": present(LEFT) | present(RIGHT)}
     pairs = pairs.filter(kinds[node.how])
     if node.joiner is not None:
-        return _called(node, node.joiner, pairs, ledger, op)
+        return _called(node, node.joiner, pairs, _as_rows(node, pairs, op, times), ledger)
     left = (pl.col(LEFT + name).alias(name) for name in node.inputs[0].values.names)
     right = (pl.col(RIGHT + name).alias(new) for name, new in node.renamed)
-    return pairs.select(KEY, *later(LEFT, RIGHT), *node.key.names, *left, *right)
+    return pairs.select(KEY, *later(*times), *node.key.names, *left, *right)
 
 
-def _called(node: Join | ForeignJoin, joiner: Function, pairs: pl.DataFrame, ledger: Ledger, op: int) -> pl.DataFrame:
+def _called(
+    node: Join | ForeignJoin, joiner: Function, pairs: pl.DataFrame, rows: pl.DataFrame, ledger: Ledger
+) -> pl.DataFrame:
     """The joiner's results; a pair for which it gives None has no row, as in Kafka Streams."""
     left, right = (
         _values(pairs, feeder, prefix, node.key.names)
@@ -77,7 +91,7 @@ def _called(node: Join | ForeignJoin, joiner: Function, pairs: pl.DataFrame, led
     )
     outcome = guarded(joiner, zip(left, right, strict=True))
     given = {number: result for number, result in outcome.results.items() if result is not None}
-    return with_results(node, _as_rows(node, pairs, op), Outcome(given, outcome.failures), joiner, ledger)
+    return with_results(node, rows, Outcome(given, outcome.failures), joiner, ledger)
 
 
 def _values(pairs: pl.DataFrame, feeder: Node, prefix: str, keys: Iterable[str]) -> list[object]:
@@ -91,14 +105,14 @@ def _values(pairs: pl.DataFrame, feeder: Node, prefix: str, keys: Iterable[str])
     ]
 
 
-def _as_rows(node: Join | ForeignJoin, pairs: pl.DataFrame, op: int) -> pl.DataFrame:
+def _as_rows(node: Join | ForeignJoin, pairs: pl.DataFrame, op: int, times: tuple[str, str]) -> pl.DataFrame:
     """Pairs as a rows frame, each side in a column of its own: what a dead letter shows."""
     sides = [
         pl.struct(pl.col(prefix + name).alias(name) for name in feeder.values.names).alias(name)
         for name, prefix, feeder in zip(_unused(node.key.names), (LEFT, RIGHT), node.inputs, strict=True)
         if feeder.values.names
     ]
-    order = later(LEFT, RIGHT)
+    order = later(*times)
     system = {KEY: pl.col(KEY), OP: pl.lit(op, pl.Int8).alias(OP), **dict(zip(ORDER, order, strict=True))}
     system[STREAM_TIME] = order[0].alias(STREAM_TIME)
     return pairs.select(*(system[name] for name in SYSTEM), *node.key.names, *sides)

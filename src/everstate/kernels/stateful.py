@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from everstate.kernels.changes import shaped
-from everstate.kernels.functions import Outcome, as_frame, reason, report, row_values
+from everstate.kernels.functions import Outcome, reason, report, row_values
+from everstate.kernels.pyrows import to_frame
 from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, SYSTEM, TOPIC, empty
 from everstate.kernels.state import Held
 from everstate.kernels.stateless import without_key
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.shard import Shard
     from everstate.topology.nodes import Stateful
+    from everstate.topology.schema import Schema
 
 #: The column that holds a key's state.
 STATE: Final = "state"
@@ -58,23 +60,26 @@ def _called(node: Stateful, rows: pl.DataFrame, states: dict[bytes, Held]) -> Ou
     outcome = Outcome()
     keys = rows.select(node.key.names).rows()
     values = row_values(rows, node.inputs[0].schema)
+    schema = node.values
     for number, (key, value) in enumerate(zip(rows[KEY], values, strict=True)):
         held = states.get(key) or states.setdefault(key, Held(b""))
         try:
             with held.opened() as state:
                 result = node.fn.call(value, state)
-                outcome.results[number] = _fitting(node, keys[number], value, result)
+                if node.mode == "filter":
+                    outcome.results[number] = bool(result)
+                else:
+                    changed = value if node.mode == "update" else result
+                    outcome.results[number] = _fitting(without_key(node, keys[number], changed), schema)
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises
             outcome.failures[number] = reason(error, node.fn)
     return outcome
 
 
-def _fitting(node: Stateful, key: tuple[Any, ...], value: Any, result: Any) -> Any:
-    """What becomes of the row; raises, and so undoes the call, if that does not fit the schema."""
-    if node.mode == "filter":
-        return bool(result)
+def _fitting(result: Any, schema: Schema) -> dict[str, Any]:
+    """The result as columns; raises, and so undoes the call, if it does not fit."""
     try:
-        return check_row(without_key(node, key, value if node.mode == "update" else result), node.values)
+        return check_row(result, schema)
     except RecordError as error:
         raise RecordError(f"wrong result: {error.message}") from None
 
@@ -84,5 +89,5 @@ def _with_results(node: Stateful, rows: pl.DataFrame, outcome: Outcome, ledger: 
     if node.mode == "filter":
         return rows[[number for number, stays in outcome.results.items() if stays]].select(*SYSTEM, *node.schema.names)
     kept = rows[list(outcome.results)].select(*SYSTEM, *node.key.names)
-    made = as_frame(list(outcome.results.values()), node.values)
+    made = to_frame(outcome.results.values(), node.values)
     return pl.concat([kept, made], how="horizontal").select(*SYSTEM, *node.schema.names)

@@ -82,6 +82,13 @@ def test_join_result_is_as_late_as_its_later_side():
     ]
 
 
+def test_join_row_that_lost_its_partner_is_as_late_as_the_loss():
+    driver = es.testing.Driver(text_service("outer", dashed))
+    for topic, value, ts in [("left", "A", 1), ("right", "a", 2), ("right", None, 7), ("left", None, 9)]:
+        driver.send(topic, "k", value, ts)
+    assert [(record.value, record.ts) for record in driver.records("out")][2:] == [("A-None", 7), (None, 9)]
+
+
 def test_join_without_joiner_puts_columns_side_by_side_and_renames_clashes(play):
     left, right = {"n": 1.5, "tags": ["x"]}, {"n": 2.5, "name": None}
     driver = play(service("outer"), [("left", "a", left, 0), ("right", "a", right, 0), ("right", "b", right, 0)])
@@ -214,3 +221,34 @@ def test_join_any_history_however_cut_gives_the_join_of_the_final_tables(play, h
     for _, values in groupby(by_key, key=lambda pair: pair[0]):
         published = ["None", *(value for _, value in values)]
         assert all(one != other for one, other in pairwise(published))
+
+
+def last_service(on):
+    """Groups that show the joined row which was heard of last, on either side."""
+    app = es.Service("test")
+    left = app.table("left", key="id", schema={"id": str, "n": int, "fk": str})
+    right = app.table("right", key="id", schema={"id": str, "m": int})
+    joined = left.join(right, how="left", on=on)
+    joined.group_by(es.lit("all").alias("group")).agg(es.col("n").last(), es.col("m").first()).to("out")
+    return app
+
+
+LAST = {on: last_service(on) for on in (None, "fk")}
+SMALL = st.integers(0, 1)
+ROWS = {
+    "left": st.none() | st.fixed_dictionaries({"n": SMALL, "fk": st.sampled_from("ab")}),
+    "right": st.none() | st.fixed_dictionaries({"m": SMALL}),
+}
+REPEATS = st.lists(
+    st.sampled_from(["left", "right"]).flatmap(lambda t: st.tuples(st.just(t), st.sampled_from("abc"), ROWS[t], TIMES)),
+    max_size=16,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(REPEATS, CUTS, st.sampled_from([None, "fk"]), st.integers(1, 3))
+def test_join_order_by_time_is_that_of_the_compacted_topics(play, history, cuts, on, shards):
+    names = [(topic, key) for topic, key, _, _ in history]
+    compacted = [record for place, record in enumerate(history) if record[:2] not in names[place + 1 :]]
+    expected = play(LAST[on], compacted).table("out")
+    assert play(LAST[on], history, cuts, shards).table("out") == expected
