@@ -7,19 +7,19 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
+from everstate.kernels.pyrows import to_rows
 from everstate.topology.errors import RecordError
 from everstate.topology.values import check_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
+
+    import polars as pl
 
     from everstate.kernels.ledger import Ledger
     from everstate.topology.functions import Function
     from everstate.topology.nodes import Node
     from everstate.topology.schema import Schema
-    from everstate.topology.types import DataType
 
 
 @dataclass
@@ -33,9 +33,8 @@ class Outcome:
 def row_values(rows: pl.DataFrame, schema: Schema) -> list[Any]:
     """Each row as a user's function sees it: a dict of all columns, or the bare value where the schema is scalar."""
     if schema.scalar:
-        return _python_values(rows["value"], schema.field("value").type)
-    columns = [_python_values(rows[name], schema.field(name).type) for name in schema.names]
-    return [dict(zip(schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
+        return [row["value"] for row in to_rows(rows, schema)]
+    return to_rows(rows, schema)
 
 
 def guarded(fn: Function, arguments: Iterable[tuple[Any, ...]]) -> Outcome:
@@ -79,17 +78,6 @@ def report(outcome: Outcome, rows: pl.DataFrame, ledger: Ledger, node: Node) -> 
         ledger.dead(rows[numbers], [outcome.failures[number] for number in numbers], node)
 
 
-def as_frame(results: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
-    """Checked rows as columns."""
-    columns = {}
-    for part in schema.fields:
-        values = [row[part.name] for row in results]
-        if _has_map(part.type):
-            values = [_stored(value, part.type) for value in values]
-        columns[part.name] = pl.Series(part.name, values, dtype=part.type.polars, strict=True)
-    return pl.DataFrame(columns, schema=schema.polars)
-
-
 def in_place(call: Callable[..., Any]) -> Callable[..., Any]:
     """A function that changes its first argument, as one that returns the changed copy."""
 
@@ -99,43 +87,3 @@ def in_place(call: Callable[..., Any]) -> Callable[..., Any]:
         return own
 
     return changed
-
-
-def _python_values(series: pl.Series, kind: DataType) -> list[Any]:
-    values = series.to_list()
-    return [_shown(value, kind) for value in values] if _has_map(kind) else values
-
-
-def _has_map(kind: DataType) -> bool:
-    """Whether a dict with free keys is in it: frames hold those as lists of (key, value)."""
-    if kind.name == "map":
-        return True
-    if kind.name == "list":
-        return _has_map(kind.inner.type)
-    return kind.name == "struct" and any(_has_map(part.type) for part in kind.fields)
-
-
-def _shown(value: Any, kind: DataType) -> Any:
-    """A value as a user's function sees it."""
-    if value is None:
-        return None
-    if kind.name == "map":
-        return {entry["key"]: _shown(entry["value"], kind.inner.type) for entry in value}
-    if kind.name == "list":
-        return [_shown(item, kind.inner.type) for item in value]
-    if kind.name == "struct":
-        return {part.name: _shown(value[part.name], part.type) for part in kind.fields}
-    return value
-
-
-def _stored(value: Any, kind: DataType) -> Any:
-    """A value as a frame holds it."""
-    if value is None:
-        return None
-    if kind.name == "map":
-        return [{"key": key, "value": _stored(item, kind.inner.type)} for key, item in sorted(value.items())]
-    if kind.name == "list":
-        return [_stored(item, kind.inner.type) for item in value]
-    if kind.name == "struct":
-        return {part.name: _stored(value[part.name], part.type) for part in kind.fields}
-    return value

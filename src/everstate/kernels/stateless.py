@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from everstate.kernels.expressions import evaluate
-from everstate.kernels.functions import as_frame, checked, guarded, in_place, report, row_values
+from everstate.kernels.functions import checked, guarded, in_place, report, row_values
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.ledger import Ledger
+from everstate.kernels.pyrows import to_frame
 from everstate.kernels.rows import CONTRIBUTION, OP, SYSTEM
 from everstate.topology.errors import RecordError
 from everstate.topology.functions import Function
@@ -71,7 +72,7 @@ def with_results(node: Node, rows: pl.DataFrame, outcome: Outcome, fn: Function,
     outcome = checked(_without_keys(node, rows, outcome), node.values, fn)
     report(outcome, rows, ledger, node)
     kept = rows[list(outcome.results)].select(*SYSTEM, *node.key.names)
-    results = as_frame(list(outcome.results.values()), node.values)
+    results = to_frame(outcome.results.values(), node.values)
     return pl.concat([kept, results], how="horizontal").select(*SYSTEM, *node.schema.names)
 
 
