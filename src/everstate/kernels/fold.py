@@ -21,8 +21,9 @@ import polars as pl
 from everstate.kernels import refolding
 from everstate.kernels.changes import differences, shaped
 from everstate.kernels.folding import Folding, Group, RefusedError
-from everstate.kernels.functions import as_frame, row_values
+from everstate.kernels.functions import row_values
 from everstate.kernels.keying import rekeyed
+from everstate.kernels.pyrows import to_frame
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, empty
 from everstate.topology.nodes import Kind
 from everstate.topology.schema import SCALAR_COLUMN
@@ -172,7 +173,7 @@ def _frame(node: Fold, groups: dict[bytes, Group]) -> pl.DataFrame:
             _LIVE: pl.Series([group.value is not None for group in groups.values()], dtype=pl.Boolean),
         }
     )
-    values = as_frame(list(live.values()), node.values).with_columns(pl.Series(KEY, list(live), dtype=pl.Binary))
+    values = to_frame(list(live.values()), node.values).with_columns(pl.Series(KEY, list(live), dtype=pl.Binary))
     return state.join(values, on=KEY, how="left")
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from everstate.kernels.expressions import evaluate
-from everstate.kernels.functions import as_frame, checked, guarded, report, row_values
+from everstate.kernels.functions import checked, guarded, report, row_values
 from everstate.kernels.keys import encode_keys
+from everstate.kernels.pyrows import to_frame
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP
 from everstate.topology.schema import SCALAR_COLUMN, Field, Schema
 
@@ -61,5 +62,5 @@ def _called(
     outcome = checked(calls, schema, fn)
     report(outcome, rows, ledger, node)
     numbers = sorted(outcome.results)
-    parts = as_frame([outcome.results[number] for number in numbers], schema)
+    parts = to_frame([outcome.results[number] for number in numbers], schema)
     return rows[numbers], parts.rename({SCALAR_COLUMN: key.names[0]})
