@@ -104,13 +104,19 @@ def text(content: bytes | None) -> str | None:
     return None if content is None else content.decode()
 
 
+@pytest.fixture(scope="session", params=LOGS)
+def new_bench(request, tmp_path_factory):
+    """Makes an empty log with a clock of its own, as often as a test likes."""
+
+    def make() -> Bench:
+        clock = Clock()
+        return Bench(EmbeddedLog(tmp_path_factory.mktemp("log"), clock=clock), clock)
+
+    return make
+
+
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(params=LOGS)
-def bench(request, tmp_path, clock):
-    log = EmbeddedLog(tmp_path / "log", clock=clock)
-    yield Bench(log, clock)
-    log.close()
+def bench(new_bench):
+    made = new_bench()
+    yield made
+    made.log.close()

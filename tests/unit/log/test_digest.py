@@ -45,7 +45,12 @@ def test_content_digest_one_flipped_byte_anywhere_in_a_long_value_differs():
 
 
 def test_content_digest_known_rows_keep_their_digest_for_ever():
-    rows = [(b"customer-1", b'{"total": 12.5, "orders": 3}'), (b"customer-2", None), (None, b""), (b"long", b"ab" * 400)]
+    rows = [
+        (b"customer-1", b'{"total": 12.5, "orders": 3}'),
+        (b"customer-2", None),
+        (None, b""),
+        (b"long", b"ab" * 400),
+    ]
     assert content_digest(frame(rows)) == "2d7890f507139c4de7eec3aeff9f9ca4"
 
 

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+
+from everstate.log import Commit, combined_digest
+from everstate.log.embedded import garbage
+from everstate.topology.errors import LogError
+
+HOUR_MS = 3_600_000
+RECORDS = pl.DataFrame({"key": [b"a"], "value": [b"1"]})
+
+
+def age(file, log, hours):
+    seconds = (log.now_ms - hours * HOUR_MS) / 1000
+    os.utime(file, (seconds, seconds))
+
+
+def test_collect_staged_file_goes_when_it_is_a_day_old(log):
+    log.topic("orders")
+    log.stage_all("orders", RECORDS)
+    [file] = log.files()
+    age(file, log, 23)
+    garbage.collect(log._store)
+    assert log.files() == [file]
+    age(file, log, 25)
+    garbage.collect(log._store)
+    assert log.files() == []
+
+
+def test_collect_file_that_the_manifest_names_stays_whatever_its_age(log):
+    log.topic("orders")
+    log.send("orders", (b"a", b"1"))
+    age(log.files()[0], log, 1000)
+    garbage.collect(log._store)
+    assert len(log.read("orders", 0, 0)) == 1
+
+
+def test_collect_staged_file_that_went_cannot_be_committed(log):
+    log.topic("orders")
+    staged = log.stage_all("orders", RECORDS)
+    age(log.files()[0], log, 25)
+    garbage.collect(log._store)
+    lease = log.acquire("s")
+    batch = Commit(
+        service="s",
+        output="o",
+        generation="g",
+        query_id="q",
+        batch_id=0,
+        start={},
+        end={},
+        digest=combined_digest(staged),
+        token=lease.token,
+    )
+    with pytest.raises(LogError, match="is gone or has another length"):
+        log.commit(batch, staged)
+    assert log.last_commit("s", "o") is None
+
+
+def test_collect_replaced_files_stay_for_readers_on_their_way(log):
+    log.topic("orders", compact=True)
+    log.send("orders", (b"a", b"1"))
+    log.send("orders", (b"a", b"2"))
+    log.compact("orders")
+    assert len(log.files()) == 3
+    log.now_ms += garbage.RETIRED_GRACE_MS
+    garbage.collect(log._store)
+    assert len(log.files()) == 1
+
+
+def test_collect_shared_file_stays_while_one_partition_uses_it(log):
+    log.topic("orders", compact=True, partitions=2)
+    log.append("orders", pl.DataFrame({"key": [b"a", b"b"], "value": [b"1", b"1"], "partition": [0, 1]}))
+    log.append("orders", pl.DataFrame({"key": [b"a"], "value": [b"2"], "partition": [0]}))
+    log.compact("orders")
+    log.now_ms += garbage.RETIRED_GRACE_MS
+    garbage.collect(log._store)
+    assert dict(log.latest("orders").select("key", "value").iter_rows()) == {b"a": b"2", b"b": b"1"}
+    assert len(log.files()) == 2
+
+
+def test_delete_topic_files_and_folder_go_at_once(log):
+    log.topic("orders")
+    log.send("orders", (b"a", b"1"))
+    log.delete_topic("orders")
+    assert log.files() == []
+    assert list((log.path / "topics").iterdir()) == []
