@@ -204,7 +204,7 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _written(value: Any) -> Any:  # noqa: PLR0911 - one return a type
+def _written(value: Any) -> Any:
     """What `json.dumps` writes for a checked value."""
     kind = type(value)
     if kind is list:
