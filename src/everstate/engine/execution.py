@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from everstate.engine.failures import root_cause
+from everstate.engine.failures import root_cause, workers_were_lost
 from everstate.engine.inspection import orderly_end
 from everstate.engine.job import Job
 from everstate.engine.query import QueryPlan, start_query
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from everstate.engine.settings import Settings
     from everstate.engine.sink import Tally
     from everstate.log.protocol import Lease, Log, Vector
+
+logger = logging.getLogger(__name__)
 
 
 class Execution:
@@ -40,6 +43,8 @@ class Execution:
         self._session = session
         self._settings = settings
         self._query: StreamingQuery | None = None
+        self._once = False
+        self._restarts = 0
         self._state_bytes = 0
         last = log.last_commit(output.unit.service, output.name)
         self._position = last.end if last is not None else output.record.initial
@@ -86,6 +91,7 @@ class Execution:
             EverstateError: If Spark cannot.
         """
         self.output.folder.forget_stopped()
+        self._once = once
         try:
             self._query = start_query(self._session, self._plan, self._sink, self._settings, once=once)
         except Exception as error:
@@ -104,10 +110,16 @@ class Execution:
                 return True
             failure = self._sink.failure or self._query.exception()
         except Exception as error:
-            raise root_cause(self._sink.failure or error, self.name) from error
-        if failure is not None:
-            raise root_cause(failure, self.name) from failure
-        return False
+            raise root_cause(self._sink.failure or error, self.name) from None
+        if failure is None:
+            return False
+        if workers_were_lost(failure) and self._restarts < self._settings.restarts:
+            self._restarts += 1
+            logger.warning("Output %s lost its Python workers and is started again.", self.name)
+            self._sink.failure = None
+            self.start(once=self._once)
+            return True
+        raise root_cause(failure, self.name) from None
 
     def announce_stop(self) -> None:
         """A batch that begins from now on need not be waited for."""

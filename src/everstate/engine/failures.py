@@ -91,7 +91,7 @@ def root_cause(error: BaseException, output: str) -> EverstateError:
             f"Spark's Java process ended while output {output!r} was running",
             hint="Nothing is lost: run the service again. If it ended for lack of memory, give it more with --memory.",
         )
-    if _WORKER_LOST.search(text):
+    if workers_were_lost(error):
         return EngineError(
             f"a Python worker of output {output!r} ended again and again",
             hint="Nothing is lost: run the service again. If memory is short, lower --max-records or --cores.",
@@ -100,6 +100,12 @@ def root_cause(error: BaseException, output: str) -> EverstateError:
         f"the query of output {output!r} failed: {_first_line(text)}",
         hint="Run it with --log-level INFO to see what Spark was doing.",
     )
+
+
+def workers_were_lost(error: BaseException) -> bool:
+    """Whether a query failed because its Python workers ended or did not start in time; starting it again may help."""
+    text = _text(error)
+    return bool(_WORKER_LOST.search(text)) and decoded(text) is None and not java_is_gone(error)
 
 
 def java_is_gone(error: BaseException) -> bool:

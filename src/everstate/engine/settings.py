@@ -39,6 +39,7 @@ class Settings:
         log_level: What Spark reports on the terminal.
         heartbeat: Seconds between two signs of life of the service's lease.
         stop_timeout: Seconds that a stopping service waits for the batch in progress.
+        restarts: How often the query of an output is started again after its Python workers were lost.
         quick_start: Java compiles less, which starts sooner and runs slower: for short runs and tests.
     """
 
@@ -52,6 +53,7 @@ class Settings:
     log_level: str = "ERROR"
     heartbeat: float = 3.0
     stop_timeout: float = 60.0
+    restarts: int = 3
     quick_start: bool = False
 
     def __post_init__(self) -> None:
@@ -63,6 +65,7 @@ class Settings:
         self._require(self.log_level in _LEVELS, "log_level", f"one of {', '.join(_LEVELS)}")
         self._require(self.heartbeat > 0, "heartbeat", "a number of seconds above 0")
         self._require(self.stop_timeout >= 0, "stop_timeout", "a number of seconds, 0 or more")
+        self._require(self.restarts >= 0, "restarts", "a number, 0 or more")
 
     @property
     def used_cores(self) -> int:
@@ -134,6 +137,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "log_level": lambda text: str(text).upper(),
     "heartbeat": float,
     "stop_timeout": float,
+    "restarts": int,
     "quick_start": _truth,
 }
 

@@ -1,0 +1,115 @@
+"""One micro-batch of one shard: run its stages on the pages, and stage what leaves the unit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from everstate.engine.packing import Packed, pack
+from everstate.engine.spread import shard_ids
+from everstate.kernels.ledger import Ledger
+from everstate.kernels.output import dead_letter_records
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
+from everstate.kernels.shard import Shard
+from everstate.kernels.stage import farewell, run_stage
+from everstate.log.crash import crash_point
+from everstate.topology.partitioner import partition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from everstate.engine.job import Job
+    from everstate.kernels.pages import PageStore
+    from everstate.log.protocol import Staged
+
+
+class ShardTask:
+    """Runs stages of a unit on one shard.
+
+    Args:
+        job: The query.
+        stages: Which stages; with one shard nothing has to move between them, so all run in one call.
+        number: Spark's number of the shard.
+        pages: The shard's state.
+        bookkeeping: What `run` left after the last micro-batch; None on the first.
+    """
+
+    def __init__(
+        self, job: Job, stages: tuple[int, ...], number: int, pages: PageStore, bookkeeping: bytes | None
+    ) -> None:
+        self._job = job
+        self._stages = stages
+        self._shard = shard_ids(job.shards).index(number)
+        self._pages = pages
+        # Each stage keeps its own stream times: one that shared them would take its own batch for the past.
+        self._books: dict[str, str] = json.loads(bookkeeping) if bookkeeping else {}
+
+    @property
+    def bookkeeping(self) -> bytes:
+        """What must outlive the micro-batch."""
+        return json.dumps(self._books, sort_keys=True).encode()
+
+    def run(self, rows: Iterable[Any]) -> tuple[list[Packed], list[Parcel]]:
+        """Run the stages on what has arrived; returns what only passes through, and what the stages send."""
+        packed = sorted((Packed(*row) for row in rows), key=lambda item: item.origin)
+        crash_point("batch.before_state")
+        parcels = self._run([item.parcel() for item in packed if item.stage in self._stages])
+        crash_point("batch.after_state")
+        return [item for item in packed if item.stage not in self._stages], parcels
+
+    def _run(self, arrivals: list[Parcel]) -> list[Parcel]:
+        unit = self._job.unit()
+        leaving: list[Parcel] = []
+        for stage in self._stages:
+            ledger = Ledger(unit.topics, self._job.policy)
+            before = self._books.get(str(stage))
+            shard = Shard(self._pages, before.encode() if before else None, ledger)
+            sent = run_stage(unit, stage, [p for p in arrivals if p.stage == stage], shard) + farewell(unit, ledger)
+            self._books[str(stage)] = shard.close().decode()
+            arrivals += [p for p in sent if p.stage in self._stages]
+            leaving += [p for p in sent if p.stage not in self._stages]
+        return leaving
+
+    def onward(self, passing: list[Packed], parcels: list[Parcel]) -> Iterator[dict[str, Any]]:
+        """Rows for the next stage."""
+        sent = pack(parcels, shards=self._job.shards, sender=self._shard, home=self._shard)
+        return (item.__dict__ for item in (*passing, *sent))
+
+    def report(self, passing: list[Packed], parcels: list[Parcel]) -> str:
+        """Stage what leaves the unit, so that the driver only has to publish it; returns what was staged and counted."""
+        job = self._job
+        parts: dict[int, list[pl.DataFrame]] = {RECORDS: [], DEAD_LETTERS: [], COUNTS: []}
+        for parcel in (*(item.parcel() for item in passing), *parcels):
+            if parcel.stage == OUT and parcel.node != MARKS and parcel.frame.height:
+                parts[parcel.port].append(parcel.frame)
+        staged: list[Staged] = []
+        if parts[RECORDS]:
+            staged += job.log().stage_all(job.output, addressed(pl.concat(parts[RECORDS]), job, self._shard))
+        if parts[DEAD_LETTERS]:
+            letters = dead_letter_records(job.unit(), pl.concat(parts[DEAD_LETTERS]))
+            staged += job.log().stage_all(job.dead_letter_topic, letters)
+        counts: dict[str, int] = {}
+        for frame in parts[COUNTS]:
+            for name, count in frame.iter_rows():
+                counts[name] = counts.get(name, 0) + count
+        return json.dumps({"shard": self._shard, "staged": [asdict(part) for part in staged], "counts": counts})
+
+
+def addressed(records: pl.DataFrame, job: Job, shard: int) -> pl.DataFrame:
+    """Records with their partition and headers.
+
+    A record without a key goes round-robin, and a replay must send it to the same partition: its place decides.
+    """
+    by_key = partition_of(records["key"], job.partitions).alias("partition")
+    in_turn = ((pl.int_range(pl.len(), dtype=pl.Int64) + shard) % job.partitions).cast(pl.Int32)
+    headers = [
+        {"name": "es-service", "value": job.service.encode()},
+        {"name": "es-generation", "value": job.generation.encode()},
+    ]
+    kind = pl.List(pl.Struct({"name": pl.String, "value": pl.Binary}))
+    return records.with_columns(by_key).with_columns(
+        pl.col("partition").fill_null(in_turn), pl.lit(pl.Series([headers], dtype=kind)).first().alias("headers")
+    )
