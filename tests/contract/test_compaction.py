@@ -88,10 +88,10 @@ def test_compact_last_batch_and_what_was_before_it_stay_for_its_correction(bench
 
 def test_maintain_mostly_superseded_topic_is_compacted(bench):
     bench.topic("orders", compact=True)
-    for _ in range(4):
-        bench.send("orders", *[(f"k{number}", "v") for number in range(500)])
+    for _ in range(3):
+        bench.send("orders", *[(f"k{number}", "v") for number in range(40_000)])
     assert bench.log.maintain("orders")
-    assert bench.log.describe("orders").records == 500
+    assert bench.log.describe("orders").records == 40_000
     assert not bench.log.maintain("orders")
 
 

@@ -119,21 +119,23 @@ def delete(database: sqlite3.Connection, name: str) -> None:
 def describe(database: sqlite3.Connection, name: str) -> TopicInfo:
     """Configuration, offsets and size of a topic."""
     topic = topic_named(database, name)
-    rows = database.execute(
-        "SELECT partition, begin_offset, end_offset FROM partitions WHERE topic_id = ? ORDER BY partition", (topic.id,)
-    ).fetchall()
+    start, end = offsets(database, topic)
     size = database.execute(
         "SELECT coalesce(sum(records), 0) AS records, coalesce(sum(bytes), 0) AS bytes "
         "FROM segments WHERE topic_id = ?",
         (topic.id,),
     ).fetchone()
-    return TopicInfo(
-        name,
-        topic.config,
+    return TopicInfo(name, topic.config, start, end, size["records"], size["bytes"])
+
+
+def offsets(database: sqlite3.Connection, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:
+    """The first offset of every partition, and the next one to be written."""
+    rows = database.execute(
+        "SELECT partition, begin_offset, end_offset FROM partitions WHERE topic_id = ? ORDER BY partition", (topic.id,)
+    ).fetchall()
+    return (
         {row["partition"]: row["begin_offset"] for row in rows},
         {row["partition"]: row["end_offset"] for row in rows},
-        size["records"],
-        size["bytes"],
     )
 
 

@@ -36,7 +36,8 @@ SMALL_RECORDS: Final = BLOCK_RECORDS
 MANY_SMALL: Final = 64
 #: Kafka's threshold: compact when half of the records came after the last compaction.
 DIRTY_RATIO: Final = 0.5
-MIN_DIRTY_RECORDS: Final = 1_000
+#: A smaller topic is read in a moment as it is.
+MIN_DIRTY_RECORDS: Final = 100_000
 _SEGMENT_BYTES: Final = 128 << 20
 _STORED: Final = [*CONTENT, "offset", APPENDED]
 
@@ -78,12 +79,12 @@ def _expired(store: Store, name: str) -> Topic:
 
 
 def _condition(database: sqlite3.Connection, topic: Topic, partition: int) -> tuple[int, int, int]:
-    """Records since the last compaction, all records, and how many small segments there are."""
+    """Of what may be compacted: records since the last compaction, all records, and the number of small segments."""
     row = database.execute(
         "SELECT coalesce(sum(records), 0) AS total, "
         "coalesce(sum(CASE WHEN base_offset >= clean_to THEN records ELSE 0 END), 0) AS dirty, "
-        "coalesce(sum(records < ?), 0) AS small "
-        "FROM segments JOIN partitions USING (topic_id, partition) WHERE topic_id = ? AND partition = ?",
+        "coalesce(sum(records < ?), 0) AS small FROM segments JOIN partitions USING (topic_id, partition) "
+        "WHERE topic_id = ? AND partition = ? AND commit_id IS NULL",
         (SMALL_RECORDS, topic.id, partition),
     ).fetchone()
     return row["dirty"], row["total"], row["small"]

@@ -61,9 +61,10 @@ def _collect_abandoned(store: Store) -> None:
 
 def _collect_folders(store: Store) -> None:
     """Remove the empty folders of topics that were deleted."""
+    present = _folders(store)  # looked at first, so that the folder of a topic that is being created is known below
     with store.manifest.reading() as database:
         known = {row["folder"] for row in database.execute("SELECT folder FROM topics")}
-    for folder in _folders(store):
+    for folder in present:
         if folder.relative_to(store.root).as_posix() not in known:
             with suppress(OSError):  # not empty yet
                 folder.rmdir()

@@ -84,7 +84,10 @@ def check(database: sqlite3.Connection, name: str, token: int) -> None:
     """
     row = database.execute("SELECT * FROM leases WHERE name = ?", (name,)).fetchone()
     if row is None:
-        raise FencedError(f"nobody holds the lease {name!r}, so nothing may be published under it (token {token})")
+        raise FencedError(
+            f"nobody holds the lease {name!r}, so nothing may be published under it (token {token})",
+            hint="Start the service again.",
+        )
     if row["token"] != token:
         current = Holder(row["host"], row["pid"], row["started"])
         raise FencedError(

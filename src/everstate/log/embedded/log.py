@@ -36,6 +36,8 @@ class EmbeddedLog:
 
     Example:
         >>> import tempfile
+        >>> import polars as pl
+        >>> from everstate.log import TopicConfig
         >>> log = EmbeddedLog(tempfile.mkdtemp())
         >>> log.create_topic("orders", TopicConfig(partitions=2))
         >>> log.append("orders", pl.DataFrame({"key": [b"o1"], "value": [b"12"], "ts": [0]}))
@@ -96,12 +98,12 @@ class EmbeddedLog:
     def begin_offsets(self, topics: Sequence[str]) -> Vector:
         """The first offset of every partition."""
         with self._store.manifest.reading() as database:
-            return {name: catalogue.describe(database, name).start for name in topics}
+            return {name: catalogue.offsets(database, catalogue.topic_named(database, name))[0] for name in topics}
 
     def end_offsets(self, topics: Sequence[str]) -> Vector:
         """The offset of every partition that the next record will get; one consistent state of all topics."""
         with self._store.manifest.reading() as database:
-            return {name: catalogue.describe(database, name).end for name in topics}
+            return {name: catalogue.offsets(database, catalogue.topic_named(database, name))[1] for name in topics}
 
     def splits(self, topic: str, partition: int, start: int, end: int, *, max_records: int) -> list[Split]:
         """Cut a range of offsets into parts of at most so many records, in order."""

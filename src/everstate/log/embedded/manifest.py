@@ -150,10 +150,10 @@ class Manifest:
             database.execute(begin)
             try:
                 yield database
+                database.execute("COMMIT")
             except BaseException:
-                database.execute("ROLLBACK")
+                _roll_back(database)
                 raise
-            database.execute("COMMIT")
         except sqlite3.Error as error:
             raise _named(error, self.path) from error
 
@@ -192,6 +192,11 @@ class Manifest:
         for statement in _SCHEMA.split(";\n"):
             database.execute(statement)
         database.execute(f"PRAGMA user_version={FORMAT}")
+
+
+def _roll_back(database: sqlite3.Connection) -> None:
+    if database.in_transaction:  # SQLite has ended it by itself if, say, the disk is full
+        database.execute("ROLLBACK")
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

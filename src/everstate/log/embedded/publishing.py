@@ -27,9 +27,13 @@ def append(store: Store, topic: str, frame: pl.DataFrame) -> None:
     """Append records to a topic, all or none."""
     staged = stage_all(store, topic, frame)
     crash_point("log.append.before_transaction")
-    with store.manifest.writing() as database:
-        publish(store, database, staged)
-        crash_point("log.append.inside_transaction")
+    try:
+        with store.manifest.writing() as database:
+            publish(store, database, staged)
+            crash_point("log.append.inside_transaction")
+    except BaseException:
+        abort(store, staged)
+        raise
     crash_point("log.append.after_transaction")
 
 
@@ -46,7 +50,7 @@ def stage_all(store: Store, topic: str, frame: pl.DataFrame) -> list[Staged]:
     """Store records of any partitions in one file, so that they cost one sync together."""
     with store.manifest.reading() as database:
         found = catalogue.topic_named(database, topic)
-        written = sum(catalogue.describe(database, topic).end.values())
+        written = sum(catalogue.offsets(database, found)[1].values())
     content = _checked(found, records.content(frame, now_ms=store.clock()))
     if not len(content):
         return []
