@@ -128,7 +128,7 @@ class PageRun:
         source = "\n" * (block.line - 1) + block.content
         name = f"{block.place} (example)"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        exec(compile(source, name, "exec"), self._names)
+        exec(compile(source, name, "exec", dont_inherit=True), self._names)
 
     def _run_session(self, block: Block) -> None:
         example = doctest.DocTestParser().get_doctest(
