@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields
-from types import CodeType
+from datetime import date, timedelta
+from decimal import Decimal
+from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -31,7 +33,7 @@ def fingerprint(unit: Unit) -> str:
     """The digest of an output."""
     edges = [(edge.source, edge.target, edge.port) for edge in unit.edges]
     plain = {"edges": edges, "nodes": [_node(node) for node in unit.nodes]}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=repr).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _node(node: Node) -> dict[str, Any]:
@@ -63,19 +65,52 @@ def _expression(expression: pl.Expr) -> str:
         return str(expression)
 
 
-def _function(call: Any) -> Any:
+def _function(call: Any, seen: frozenset[int] = frozenset()) -> Any:
+    """A function by its code, defaults and what it closes over; other callables by their class and attributes."""
     code = getattr(call, "__code__", None)
     if code is None:
-        return repr(type(call))
-    closure = [repr(cell.cell_contents) for cell in (call.__closure__ or ())]
+        return _value(call, seen)
+    if id(call) in seen:
+        return "itself"
+    seen |= {id(call)}
+    cells = [cell.cell_contents for cell in (call.__closure__ or ()) if _filled(cell)]
     return {
         "code": _code(code),
-        "defaults": repr(call.__defaults__),
-        "keywords": repr(call.__kwdefaults__),
-        "closure": closure,
+        "defaults": [_value(call.__defaults__, seen), _value(call.__kwdefaults__, seen)],
+        "closure": [_value(content, seen) for content in cells],
     }
 
 
+def _filled(cell: CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def _value(value: Any, seen: frozenset[int]) -> Any:
+    """A value by its content; never by its address, which differs in every process."""
+    if value is None or isinstance(value, (str, bytes, int, float, complex, Decimal, date, timedelta)):
+        return repr(value)
+    if id(value) in seen:
+        return "itself"
+    inner = seen | {id(value)}
+    if isinstance(value, FunctionType):
+        return _function(value, seen)
+    if isinstance(value, dict):
+        return ["dict", *([_value(key, inner), _value(part, inner)] for key, part in value.items())]
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *(_value(part, inner) for part in value)]
+    if isinstance(value, (set, frozenset)):
+        return ["set", *sorted(json.dumps(_value(part, inner)) for part in value)]
+    if isinstance(value, pl.Expr):
+        return _expression(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    attributes = {} if named is value else getattr(value, "__dict__", {})
+    return [getattr(named, "__module__", ""), named.__qualname__, _value(dict(attributes), inner)]
+
+
 def _code(code: CodeType) -> list[Any]:
-    constants = [_code(part) if isinstance(part, CodeType) else repr(part) for part in code.co_consts]
+    constants = [_code(part) if isinstance(part, CodeType) else _value(part, frozenset()) for part in code.co_consts]
     return [code.co_code.hex(), constants, list(code.co_names)]
