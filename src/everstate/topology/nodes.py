@@ -44,15 +44,17 @@ class Node:
     operation: ClassVar[str] = ""
     #: It keeps state, or must see all rows of a key, so its rows are brought to the shard of their key.
     placed: ClassVar[bool] = False
-    #: Results depend on the order in which rows of several partitions arrive.
-    order_sensitive: ClassVar[bool] = False
-
     inputs: tuple[Node, ...]
     kind: Kind
     key: KeySpec
     schema: Schema
     key_in_value: bool = False
     location: Location | None = None
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Whether results depend on the order in which rows of several partitions arrive."""
+        return False
 
     @property
     def values(self) -> Schema:
@@ -228,6 +230,11 @@ class Fold(Node):
     add: Function
     remove: Function | None
 
+    @property
+    def order_sensitive(self) -> bool:
+        """On a stream; a table's contributions are folded in key order, or undo each other."""
+        return self.inputs[0].kind is Kind.STREAM
+
     def rekeys(self, port: int) -> bool:
         """Its one input."""
         del port
@@ -278,9 +285,13 @@ class Stateful(Node):
 
     operation: ClassVar[str] = "stateful"
     placed: ClassVar[bool] = True
-    order_sensitive: ClassVar[bool] = True
     mode: str
     fn: Function
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Always."""
+        return True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

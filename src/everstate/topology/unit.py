@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from everstate.topology.nodes import ForeignJoin, Kind, Merge, Node, Output, RekeyStream, Source
+from everstate.topology.nodes import ForeignJoin, Merge, Node, Output, RekeyStream, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,7 +156,3 @@ def _settled(node: Node, feeders: list[bool]) -> bool:
         return True
     return all(feeders)
 
-
-def is_stream(node: Node) -> bool:
-    """Whether rows, not changes, come out of a node."""
-    return node.kind is Kind.STREAM
