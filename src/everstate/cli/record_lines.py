@@ -89,8 +89,10 @@ def parse_json(text: str) -> Any:
     """
     try:
         return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{error.msg} (column {error.colno})") from None
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("nested too deeply") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
