@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import everstate as es
 from everstate.topology.drawing import mermaid
@@ -22,7 +22,7 @@ def test_mermaid_draws_a_topic_once_though_two_outputs_use_it() -> None:
 
 
 def test_svg_is_well_formed_and_shows_every_box_and_arrow() -> None:
-    picture = ElementTree.fromstring(svg(units()))
+    picture = ET.fromstring(svg(units()))
     space = {"s": "http://www.w3.org/2000/svg"}
     labels = [text.text for text in picture.findall(".//s:text", space)]
     assert sorted(labels) == ["aggregate", "counts", "filter", "filter", "repeated", "table", "words"]
