@@ -26,7 +26,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 }
 ARROW: Final = pa.schema(_TYPES)
 #: A block is cut above this size: Spark moves and sorts rows of some megabytes well, of hundreds badly.
-BLOCK_BYTES: Final = 24 << 20
+BLOCK_BYTES: Final = 16 << 20
 #: Parcels of one sender are numbered below this.
 _SEQUENCE: Final = 1 << 20
 

@@ -44,7 +44,8 @@ PACE: Final[dict[str, str]] = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+    # A row is a block of up to 16 MB, so these bound the memory of one transfer.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
     "spark.shuffle.compress": "false",
 }
 
@@ -128,5 +129,8 @@ def stop_session(session: SparkSession) -> None:
         with contextlib.suppress(Exception):
             process.stdin.close()
             process.wait(timeout=20)
-    SparkContext._gateway = None  # noqa: SLF001 - so that a later session starts a new one
+    # A Java process that was killed leaves these behind, and a later session would talk to it.
+    SparkContext._gateway = None  # noqa: SLF001
     SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
