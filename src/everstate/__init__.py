@@ -1,11 +1,11 @@
 """Stateful streaming services in Python, on Spark, that never need a reset.
 
-    import everstate as es
-    from everstate import col
-
-    app = es.Service("customers")
-    orders = app.table("orders", key="order_id", schema={"order_id": str, "customer": str, "amount": float})
-    orders.group_by("customer").agg(total=col("amount").sum(), orders=es.count()).to("customer-totals")
+Example:
+    >>> import everstate as es
+    >>> from everstate import col
+    >>> app = es.Service("customers")
+    >>> orders = app.table("orders", key="order_id", schema={"order_id": str, "customer": str, "amount": float})
+    >>> _ = orders.group_by("customer").agg(total=col("amount").sum(), orders=es.count()).to("customer-totals")
 """
 
 from polars import col, lit, when
