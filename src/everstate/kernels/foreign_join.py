@@ -17,7 +17,7 @@ import polars as pl
 from everstate.kernels.changes import consolidate, differences, shaped
 from everstate.kernels.keying import key_parts
 from everstate.kernels.keys import encode_keys
-from everstate.kernels.pairs import CAUSES, LEFT, RIGHT, ROWS, columns_of, later, prefixed, results
+from everstate.kernels.pairs import CAUSES, FOREIGN, LEFT, RIGHT, ROWS, columns_of, later, prefixed, results
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _pairs(lefts: pl.DataFrame, rights: pl.DataFrame, inputs: list[pl.DataFrame]
         pairs = pairs.join(_last(rows, keys, cause), on=keys, how="left", maintain_order="left").with_columns(
             pl.coalesce(cause + name, side + name).alias(cause + name) for name in ORDER
         )
-    return pairs.drop(KEY).rename({CONTRIBUTION: KEY})
+    return pairs.rename({KEY: FOREIGN, CONTRIBUTION: KEY})
 
 
 def _last(rows: pl.DataFrame, keys: list[str], prefix: str) -> pl.DataFrame:
@@ -155,7 +155,7 @@ def _last(rows: pl.DataFrame, keys: list[str], prefix: str) -> pl.DataFrame:
 def _unlinked(node: ForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFrame:
     """The results of rows without a foreign key: their right side is empty."""
     nothing = [pl.lit(None, dtype).alias(name) for name, dtype in columns_of(node.inputs[1], RIGHT).items()]
-    pairs = _left_side(node, rows).drop(KEY).rename({CONTRIBUTION: KEY}).with_columns(nothing)
+    pairs = _left_side(node, rows).rename({KEY: FOREIGN, CONTRIBUTION: KEY}).with_columns(nothing)
     is_new = rows[OP] > 0
     old = results(node, pairs.filter(~is_new), shard.ledger, op=-1)
     new = results(node, pairs.filter(is_new), shard.ledger, op=1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from everstate.kernels.functions import Outcome, guarded, row_values
+from everstate.kernels.keys import decode_keys
 from everstate.kernels.positions import precedes
 from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
 from everstate.kernels.stateless import with_results
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 LEFT: Final = "$left:"
 RIGHT: Final = "$right:"
+#: The right row's key in a foreign-key join, where `$key` is the left one.
+FOREIGN: Final = "$foreign"
 #: Time and position of the rows.
 ROWS: Final = (LEFT, RIGHT)
 #: Time and position of what happened last to each side.
@@ -85,19 +88,18 @@ def _called(
     node: Join | ForeignJoin, joiner: Function, pairs: pl.DataFrame, rows: pl.DataFrame, ledger: Ledger
 ) -> pl.DataFrame:
     """The joiner's results; a pair for which it gives None has no row, as in Kafka Streams."""
-    left, right = (
-        _values(pairs, feeder, prefix, node.key.names)
-        for feeder, prefix in zip(node.inputs, (LEFT, RIGHT), strict=True)
-    )
+    keys = pairs.select(node.key.names).get_columns()
+    right_keys = keys if FOREIGN not in pairs.columns else decode_keys(pairs[FOREIGN], node.inputs[1].key)[0].values()
+    left, right = _values(pairs, node.inputs[0], LEFT, keys), _values(pairs, node.inputs[1], RIGHT, right_keys)
     outcome = guarded(joiner, zip(left, right, strict=True))
     given = {number: result for number, result in outcome.results.items() if result is not None}
     return with_results(node, rows, Outcome(given, outcome.failures), joiner, ledger)
 
 
-def _values(pairs: pl.DataFrame, feeder: Node, prefix: str, keys: Iterable[str]) -> list[object]:
-    """A side's rows as the joiner sees them; None where the side is missing."""
+def _values(pairs: pl.DataFrame, feeder: Node, prefix: str, keys: Iterable[pl.Series]) -> list[object]:
+    """A side's rows as the joiner sees them, with these as their key's columns; None where the side is missing."""
     values = [pl.col(prefix + name).alias(name) for name in feeder.values.names]
-    own_keys = [pl.col(name).alias(own) for name, own in zip(keys, feeder.key.names, strict=True)]
+    own_keys = [key.alias(name) for key, name in zip(keys, feeder.key.names, strict=True)]
     there = pairs.select(present(prefix)).to_series()
     return [
         value if is_there else None

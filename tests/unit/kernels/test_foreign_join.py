@@ -98,6 +98,18 @@ def test_foreign_join_joiner_that_raises_is_dead_lettered_for_each_left_row():
     assert [letter.value["offset"] for letter in driver.records("out.dlq")] == [0, 1]
 
 
+@pytest.mark.parametrize("how", HOWS)
+def test_foreign_join_joiner_sees_the_keys_of_both_rows(play, how):
+    app = es.Service("test")
+    left = app.table("left", key=["a", "b"], schema={"a": str, "b": int, "ref": str})
+    right = app.table("right", key="c", schema={"c": str, "name": str})
+    seen = {"mine": str, "theirs": str | None}
+    joiner = lambda one, other: {"mine": f"{one['a']}{one['b']}", "theirs": other and other["c"]}
+    left.join(right, how=how, on="ref", joiner=joiner, schema=seen).to("out")
+    history = [("right", "r", {"name": "x"}, 0), ("left", ("l", 1), {"ref": "r"}, 0)]
+    assert play(app, history).table("out") == {("l", 1): {"mine": "l1", "theirs": "r"}}
+
+
 def test_foreign_join_without_joiner_puts_columns_side_by_side(play):
     history = [("orders", "o1", {"customer": "c1", "amount": 5}, 0), ("people", "c1", {"name": "Ada", "amount": 1}, 0)]
     expected = {"customer": "c1", "amount": 5, "name": "Ada", "amount_right": 1}
