@@ -94,9 +94,7 @@ class Accumulator:
         """The expressions of its input columns."""
         found = []
         if self.leaf.input is not None:
-            # Two zeros of different sign are equal, so which of them is the minimum would depend on their order.
-            zeros = self.leaf.kind in {"min", "max"} and self.dtype.is_float()
-            found.append((self.leaf.input + 0.0 if zeros else self.leaf.input).alias(self.leaf.input_column))
+            found.append(self._unsigned_zeros(self.leaf.input).alias(self.leaf.input_column))
         if self.leaf.by is not None:
             found.append(self.leaf.by.alias(self.leaf.by_column))
         return found
@@ -140,6 +138,13 @@ class Accumulator:
         variance = exact.float_variance if self.family == "float" else exact.int_variance
         found = variance(groups, self.counted, self.total, self.squares, self.leaf.ddof)
         return (found.sqrt() if kind == "std" else found).alias(column)
+
+    def _unsigned_zeros(self, values: pl.Expr) -> pl.Expr:
+        """The two zeros of a float are equal, so which of them is the minimum would depend on the order of rows."""
+        if not (self.dtype.is_float() and self.leaf.kind in {"min", "max", "median", "quantile"}):
+            return values
+        # Adding zero would do, but Polars leaves that out.
+        return pl.when(values == 0).then(pl.lit(0.0, self.dtype)).otherwise(values)
 
     def _numbers(self, values: pl.Series) -> pl.Series:
         if self.family == "float":

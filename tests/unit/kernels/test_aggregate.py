@@ -71,7 +71,7 @@ def expected(records: list[dict[str, Any]]) -> dict[str, Any]:
     """What a group gives, from scratch; the records are in order."""
     xs = [r["x"] for r in records if r["x"] is not None]
     fs = [r["f"] for r in records if r["f"] is not None]
-    floats = pl.Series([r["f"] for r in records], dtype=pl.Float64)
+    floats = pl.Series([_positive_zero(r["f"]) for r in records], dtype=pl.Float64)
     ranked = sorted(records, key=lambda r: _rank(r["f"]))
     variance = exact_variance(fs, 1)
     return {
@@ -87,8 +87,8 @@ def expected(records: list[dict[str, Any]]) -> dict[str, Any]:
         "ratio": fsum(fs) / len(records),
         "lo": min(xs, default=None),
         "hi": max(xs, default=None),
-        "flo": _positive_zero(floats.min()),
-        "fhi": _positive_zero(floats.max()),
+        "flo": floats.min(),
+        "fhi": floats.max(),
         "first": records[0]["x"],
         "last": records[-1]["f"],
         "u": len({r["x"] for r in records}),
@@ -109,7 +109,7 @@ def _positive_zero(value: float | None) -> float | None:
     return None if value is None else value + 0.0
 
 
-floats = st.none() | st.sampled_from([0.1, 0.2, 0.3, -0.1, 1e16, -1e16, 5e-324, 0.0]) | st.floats(-1e6, 1e6)
+floats = st.none() | st.sampled_from([0.1, 0.2, 0.3, -0.1, 1e16, -1e16, 5e-324, 0.0, -0.0]) | st.floats(-1e6, 1e6)
 special = floats | st.sampled_from([math.nan, math.inf, -math.inf])
 values = st.fixed_dictionaries(
     {
@@ -119,7 +119,9 @@ values = st.fixed_dictionaries(
     }
 )
 histories = st.lists(
-    st.lists(st.tuples(st.sampled_from("abcdef"), values | st.none(), st.integers(0, 5)), max_size=6), max_size=6
+    st.lists(st.tuples(st.sampled_from("abcdef"), values | st.none(), st.integers(0, 5)), min_size=2, max_size=6),
+    min_size=3,
+    max_size=7,
 )
 layouts = st.tuples(st.integers(1, 3), st.integers(1, 2))
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -189,8 +191,10 @@ def test_top_k_alone_random_history_equals_a_run_from_scratch(flow, kind, histor
                 st.fixed_dictionaries({"g": st.just("A"), "x": st.just(1), "f": special}),
                 st.integers(0, 5),
             ),
+            min_size=2,
             max_size=5,
         ),
+        min_size=3,
         max_size=5,
     ),
     layout=layouts,

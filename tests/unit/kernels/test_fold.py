@@ -41,7 +41,9 @@ values = st.fixed_dictionaries(
     {"g": st.sampled_from(["A", "A", "B", None]), "x": st.sampled_from([1, 2, 3, -4, UNLUCKY])}
 )
 histories = st.lists(
-    st.lists(st.tuples(st.sampled_from("abcde"), values | st.none(), st.integers(0, 5)), max_size=5), max_size=6
+    st.lists(st.tuples(st.sampled_from("abcde"), values | st.none(), st.integers(0, 5)), min_size=2, max_size=6),
+    min_size=3,
+    max_size=7,
 )
 layouts = st.tuples(st.integers(1, 3), st.integers(1, 2))
 thorough = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -18,7 +18,9 @@ def rekeyed() -> Any:
 
 values = st.fixed_dictionaries({"new": st.sampled_from(["A", "B", None]), "x": st.integers(0, 3)})
 histories = st.lists(
-    st.lists(st.tuples(st.sampled_from("abcde"), values | st.none(), st.integers(0, 3)), max_size=5), max_size=6
+    st.lists(st.tuples(st.sampled_from("abcde"), values | st.none(), st.integers(0, 3)), min_size=2, max_size=6),
+    min_size=3,
+    max_size=7,
 )
 
 
