@@ -7,6 +7,7 @@ Everything happens in a temporary folder: the topics (the embedded log), the sta
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -37,24 +38,37 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.service: subprocess.Popen[bytes] | None = None
         self.environment = {**os.environ, "EVERSTATE_LOG": str(folder / "log"), "EVERSTATE_QUICK_START": "true"}
 
     def everstate(self, *words: str, show: bool = True) -> str:
         """Run a command and return what it printed."""
         if show:
             console.print(f"  [bold cyan]$ everstate {shlex.join(words)}[/]")
-        done = subprocess.run([*EVERSTATE, *words], env=self.environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+        done = subprocess.run(  # noqa: S603 - our own command
+            [*EVERSTATE, *words], env=self.environment, cwd=HERE, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             console.print(done.stderr)
             sys.exit(f"the demo failed at: everstate {shlex.join(words)}")
         return done.stdout
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> None:
         """Start the service in the background, in a process group of its own."""
         console.print(f"  [bold cyan]$ everstate run {SERVICE.name} &[/]")
         command = [*EVERSTATE, "run", str(SERVICE)]
         log = (self.folder / "service.txt").open("ab")
-        return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, start_new_session=True)  # noqa: S603 - our own command
+        self.service = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, start_new_session=True)  # noqa: S603 - our own command
+
+    def kill(self) -> int | None:
+        """SIGKILL to the service and everything it has started; returns its process id, or None if it does not run."""
+        if self.service is None:
+            return None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.service.pid, signal.SIGKILL)
+        self.service.wait()
+        number, self.service = self.service.pid, None
+        return number
 
     def produce(self, topic: str, records: list[dict[str, object]], *, show: bool = True) -> None:
         """Produce records as `everstate consume --json` would print them."""
@@ -106,7 +120,9 @@ def chapter(title: str, text: str) -> None:
     console.print(Panel(text, title=f"[bold]{title}[/]", title_align="left", border_style="blue"))
 
 
-def wait_until(stage: Stage, wanted: dict[str, dict[str, object]], seconds: float = 90) -> dict[str, dict[str, object]]:
+def wait_until(
+    stage: Stage, wanted: dict[str, dict[str, object]], seconds: float = 300
+) -> dict[str, dict[str, object]]:
     """Wait until the totals on the topic are these."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -114,7 +130,8 @@ def wait_until(stage: Stage, wanted: dict[str, dict[str, object]], seconds: floa
         if found == wanted:
             return found
         time.sleep(0.3)
-    sys.exit(f"the totals did not become what they should; see {stage.folder / 'service.txt'}")
+    log = (stage.folder / "service.txt").read_text(encoding="utf-8")
+    sys.exit(f"the totals did not become what they should; the service said:\n{log}")
 
 
 def first_run(stage: Stage) -> None:
@@ -125,18 +142,18 @@ def first_run(stage: Stage) -> None:
     stage.everstate("topic", "create", "orders", "--partitions", "3", "--compact")
     history = [order(n, NAMES[n % 4], 10.1 * n) for n in range(1, 13)]
     stage.produce("orders", history)
-    stage.everstate("run", str(SERVICE), "--once")
+    stage.everstate("run", SERVICE.name, "--once")
     show("customer-totals", stage.latest("customer-totals"))
 
 
-def changes(stage: Stage) -> subprocess.Popen[bytes]:
+def changes(stage: Stage) -> None:
     """Changes, a move and deletes, while the service runs."""
     chapter(
         "2. Orders change; the totals follow",
         "o1 moves from bob to eve, o2 is voided, o3 is deleted (a tombstone). dan's only orders are deleted: "
         "his key gets a tombstone too.",
     )
-    service = stage.start()
+    stage.start()
     edits: list[dict[str, object]] = [
         order(1, "eve", 99.99),
         order(2, "cleo", 20.2, "void"),
@@ -148,10 +165,9 @@ def changes(stage: Stage) -> subprocess.Popen[bytes]:
     show("customer-totals", wait_until(stage, wanted))
     gone = [record["key"] for record in stage.records("customer-totals") if record["value"] is None]
     console.print(f"  tombstones on the topic: [bold]{', '.join(map(str, gone))}[/]")
-    return service
 
 
-def crash(stage: Stage, service: subprocess.Popen[bytes]) -> None:
+def crash(stage: Stage) -> None:
     """SIGKILL in the middle, and a restart."""
     chapter(
         "3. SIGKILL in the middle of 60,000 orders",
@@ -168,15 +184,11 @@ def crash(stage: Stage, service: subprocess.Popen[bytes]) -> None:
         if part == 2:
             while len(stage.records("customer-totals")) == before:
                 time.sleep(0.1)
-            os.killpg(service.pid, signal.SIGKILL)
-            service.wait()
-            console.print(
-                f"  [bold red]$ kill -9 {service.pid}[/]   (half of the orders are in, batches are under way)"
-            )
+            console.print(f"  [bold red]$ kill -9 {stage.kill()}[/]   (half of the orders are in)")
     wanted = expected(stage.latest("orders"))
     behind = sum(stage.latest("customer-totals").get(name) != value for name, value in wanted.items())
     console.print(f"  {behind} of {len(wanted)} totals are behind now. Restart:")
-    stage.everstate("run", str(SERVICE), "--once")
+    stage.everstate("run", SERVICE.name, "--once")
     found = stage.latest("customer-totals")
     show("customer-totals", found)
     if found != wanted:
@@ -192,14 +204,12 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="everstate-demo-") as folder:
         stage = Stage(Path(folder))
-        first_run(stage)
-        service = changes(stage)
         try:
-            crash(stage, service)
+            first_run(stage)
+            changes(stage)
+            crash(stage)
         finally:
-            if service.poll() is None:
-                os.killpg(service.pid, signal.SIGKILL)
-                service.wait()
+            stage.kill()
     console.print(f"\n  {time.monotonic() - began:.0f} seconds. Next: README.md, your first service.\n")
 
 
