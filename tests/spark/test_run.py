@@ -79,7 +79,7 @@ def test_service_drained_again_without_input_writes_nothing(topics, run):
 
 
 def test_bad_records_go_to_the_dead_letter_topic_and_the_good_ones_come_through(topics, run):
-    topics.create("orders", partitions=1, compact=True)
+    topics.create("orders", partitions=1)
     good = history(10)
     topics.send("orders", good[:5])
     bad = [("bad1", b"{not json"), ("bad2", {"customer": "c1"}), (None, {"customer": "c", "amount": 1})]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from everstate.log.protocol import Vector
 
+#: Spark keeps at least so many batches in its logs, with the state files that they need.
+RETAINED_BATCHES: Final = 100
 _CHUNK: Final = 512
 
 

@@ -46,7 +46,10 @@ def clear_state(service: Service, *, log: str | Path | None = None, state_dir: s
 
 
 def _clear(service: Service, log: Log, home: Path) -> list[str]:
-    reached = read_document(home / REBUILD) or {}
+    try:
+        reached = read_document(home / REBUILD) or {}
+    except StateError:
+        reached = {}  # clearing is the cure for damage, so damage must not stop it
     for unit in service.units():
         entry = _reached(unit, log, OutputFolder(home / unit.output.topic), service.on_error)
         if entry is not None:

@@ -8,17 +8,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.log import vectors
 from everstate.topology.errors import CheckpointDamagedError, ConfigurationError
 
 if TYPE_CHECKING:
     from everstate.log.protocol import Log, Vector
+
+_DIGEST: Final = "sha256"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +118,7 @@ def read_document(path: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is no file.
 
     Raises:
-        CheckpointDamagedError: If it is no JSON object.
+        CheckpointDamagedError: If it is not what was written.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -123,17 +126,22 @@ def read_document(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise CheckpointDamagedError(f"{path} cannot be read: {error}", hint=CURE) from error
-    if not isinstance(document, dict):
-        raise CheckpointDamagedError(f"{path} is damaged: it holds no JSON object", hint=CURE)
+    if not isinstance(document, dict) or document.pop(_DIGEST, None) != _digest(document):
+        raise CheckpointDamagedError(f"{path} is damaged: its content does not match its checksum", hint=CURE)
     return document
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write a JSON file that is either complete or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
+    plain = json.loads(json.dumps(document))  # as it will be read: partitions are text in JSON
     with partial.open("w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1, sort_keys=True)
+        json.dump({**plain, _DIGEST: _digest(plain)}, file, indent=1, sort_keys=True)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)

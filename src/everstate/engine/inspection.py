@@ -10,7 +10,16 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any
 
-from everstate.engine.checkpoint import batch_end, damaged, numbers, query_id, read_commit, read_verified, verify
+from everstate.engine.checkpoint import (
+    RETAINED_BATCHES,
+    batch_end,
+    damaged,
+    numbers,
+    query_id,
+    read_commit,
+    read_verified,
+    verify,
+)
 from everstate.engine.folder import CURE
 from everstate.log import vectors
 from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError
@@ -81,7 +90,9 @@ def _check_identity(checkpoint: Path, last: Commit | None, output: str) -> None:
 def _check_batches(folder: OutputFolder, planned: list[int], done: list[int], last: Commit | None, output: str) -> None:
     checkpoint = folder.checkpoint
     for name, found in (("offsets", planned), ("commits", done)):
-        gaps = sorted(set(range(found[0], found[-1] + 1)) - set(found)) if found else []
+        # Spark has removed none of the newest; what it may have removed lies before them.
+        first = min(found[0], max(0, found[-1] - RETAINED_BATCHES + 2)) if found else 0
+        gaps = sorted(set(range(first, found[-1] + 1)) - set(found)) if found else []
         if gaps:
             raise CheckpointMissingError(f"{checkpoint / name / str(gaps[0])} is missing", hint=CURE)
     newest_planned, newest_done = planned[-1] if planned else -1, done[-1] if done else -1

@@ -14,6 +14,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from everstate.engine.archive import java_options
+from everstate.engine.checkpoint import RETAINED_BATCHES
 from everstate.engine.java import find_java
 from everstate.engine.relay import Relay
 from everstate.log.spark_source import LogSource
@@ -34,6 +35,8 @@ STATE: Final[dict[str, str]] = {
     f"{_STORE}.checkpointFormatVersion": "2",
     f"{_STORE}.rowChecksum.enabled": "true",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+    # The checks at start know from this which files must be there.
+    "spark.sql.streaming.minBatchesToRetain": str(RETAINED_BATCHES),
     # Damage is named, not worked around.
     f"{_STORE}.autoSnapshotRepair.enabled": "false",
 }
