@@ -109,7 +109,7 @@ class Execution:
             if self._query.isActive:
                 return True
             failure = self._sink.failure or self._query.exception()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it gets a name
             raise root_cause(self._sink.failure or error, self.name) from None
         if failure is None:
             return False

@@ -73,7 +73,10 @@ def start_session(settings: Settings, name: str) -> SparkSession:
         gateway = launch_gateway(conf, popen_kwargs=pipes)
         relay = Relay(gateway.proc.stderr)
         relay.start()
-        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+        context = SparkContext(conf=conf, gateway=gateway)
+        # A connection that breaks because Java ended would be reported as a traceback, ahead of our own message.
+        context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
+        return SparkSession(context)
     except Exception as error:
         raise EngineError(
             f"Spark does not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."

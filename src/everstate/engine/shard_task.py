@@ -79,7 +79,7 @@ class ShardTask:
         return (item.__dict__ for item in (*passing, *sent))
 
     def report(self, passing: list[Packed], parcels: list[Parcel]) -> str:
-        """Stage what leaves the unit, so that the driver only has to publish it; returns what was staged and counted."""
+        """Stage what leaves the unit, so that the driver only has to publish it; says what was staged and counted."""
         job = self._job
         parts: dict[int, list[pl.DataFrame]] = {RECORDS: [], DEAD_LETTERS: [], COUNTS: []}
         for parcel in (*(item.parcel() for item in passing), *parcels):
