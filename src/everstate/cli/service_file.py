@@ -76,7 +76,7 @@ def read_config(file: Path | None, assignments: Sequence[str]) -> dict[str, obje
 def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
     if not path.is_file():
         raise DefinitionError(f"there is no file {path}", hint="Name the Python file that defines the service.")
-    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    spec = importlib.util.spec_from_file_location(_module_name(path), path.resolve())
     if spec is None or spec.loader is None:
         raise DefinitionError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
@@ -95,6 +95,13 @@ def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
     finally:
         OVERRIDES.reset(token)
     return module
+
+
+def _module_name(path: Path) -> str:
+    """The file's own name, unless another module has it: a service in `json.py` must not replace Python's."""
+    known = sys.modules.get(path.stem)
+    taken = known is not None and getattr(known, "__file__", None) != str(path.resolve())
+    return f"everstate_service_{path.stem}" if taken else path.stem
 
 
 def _place(error: BaseException, path: Path) -> Location | None:
