@@ -110,7 +110,7 @@ def test_undamaged_state_is_accepted(copy):
     assert prepared.record.shards == 2
 
 
-@pytest.mark.parametrize("part", [part for part in PARTS if part != "snapshot"])
+@pytest.mark.parametrize("part", PARTS)
 def test_file_missing_is_named(copy, part):
     path = PARTS[part](output_folder(copy) / "checkpoint")
     remove(path)
@@ -143,22 +143,6 @@ def test_everything_missing_is_not_taken_for_a_new_output(copy):
     remove(output_folder(copy))
     with pytest.raises(CheckpointMissingError, match="has published batch 3"):
         start(copy)
-
-
-def test_snapshot_missing_while_all_changes_are_there_loses_nothing(copy, spark):
-    from everstate.engine.runner import Runner
-
-    from .conftest import Topics
-
-    for snapshot in (output_folder(copy) / "checkpoint" / "state").rglob("*.zip"):
-        remove(snapshot)
-    log = open_log(copy)
-    Topics(log).send("payments", [("p1", None), ("late", {"account": "a1", "amount": 1000})])
-    Runner(service(), log=log.url, session=spark, show=False, cores=2).run(once=True)
-    amounts = {n: n for n in range(20 * BATCHES) if n != 1}
-    sums = {f"a{k}": {"total": sum(n for n in amounts if n % 5 == k) + (1000 if k == 1 else 0)} for k in range(5)}
-    assert Topics(log).table("sums") == sums
-    log.close()
 
 
 def test_rocksdb_table_missing_is_named(copy):

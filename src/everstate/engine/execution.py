@@ -10,6 +10,7 @@ from everstate.engine.failures import root_cause, workers_were_lost
 from everstate.engine.inspection import orderly_end
 from everstate.engine.job import Job
 from everstate.engine.query import QueryPlan, start_query
+from everstate.engine.session import java_lives
 from everstate.engine.sink import Sink
 
 if TYPE_CHECKING:
@@ -105,21 +106,23 @@ class Execution:
         """
         if self._query is None:
             return False
+        failure: BaseException | None
         try:
             if self._query.isActive:
                 return True
             failure = self._sink.failure or self._query.exception()
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets a name
-            raise root_cause(self._sink.failure or error, self.name) from None
+            failure = self._sink.failure or error
         if failure is None:
             return False
-        if workers_were_lost(failure) and self._restarts < self._settings.restarts:
+        alive = java_lives()
+        if alive and workers_were_lost(failure) and self._restarts < self._settings.restarts:
             self._restarts += 1
             logger.warning("Output %s lost its Python workers and is started again.", self.name)
             self._sink.failure = None
             self.start(once=self._once)
             return True
-        raise root_cause(failure, self.name) from None
+        raise root_cause(failure, self.name, java_lives=alive) from None
 
     def announce_stop(self) -> None:
         """A batch that begins from now on need not be waited for."""

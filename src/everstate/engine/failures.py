@@ -70,12 +70,13 @@ def decoded(text: str) -> EverstateError | None:
     return error
 
 
-def root_cause(error: BaseException, output: str) -> EverstateError:
+def root_cause(error: BaseException, output: str, *, java_lives: bool = True) -> EverstateError:
     """What a failed query is called in Everstate's words.
 
     Args:
         error: What Spark, Py4J or the sink raised.
         output: The output whose query it was.
+        java_lives: Whether the Java process is there; what breaks when it ends looks like many other failures.
     """
     if isinstance(error, EverstateError):
         return error
@@ -83,14 +84,14 @@ def root_cause(error: BaseException, output: str) -> EverstateError:
     carried_error = decoded(text)
     if carried_error is not None:
         return carried_error
-    if _STATE.search(text):
-        kind = CheckpointMissingError if _GONE.search(text) else CheckpointDamagedError
-        return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=CURE)
-    if java_is_gone(error):
+    if not java_lives or java_is_gone(error):
         return EngineError(
             f"Spark's Java process ended while output {output!r} was running",
             hint="Nothing is lost: run the service again. If it ended for lack of memory, give it more with --memory.",
         )
+    if _STATE.search(text):
+        kind = CheckpointMissingError if _GONE.search(text) else CheckpointDamagedError
+        return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=CURE)
     if workers_were_lost(error):
         return EngineError(
             f"a Python worker of output {output!r} ended again and again",
@@ -128,7 +129,8 @@ def _text(error: BaseException) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The most telling line: the last Python exception if there is one, else the first line."""
+    """The most telling line: Spark's own condition, else the last exception that is not a wrapper, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b.*: ", line)]
-    return (raised[-1] if raised else lines[0] if lines else "no message")[:500]
+    conditions = [found[0] for line in lines if (found := re.search(r"\[[A-Z][A-Z_.]{5,}\] .*", line))]
+    raised = [line for line in lines if re.match(r"(?:Caused by: )?(?!Py4J)[\w.]+(?:Error|Exception)\b", line)]
+    return (conditions[:1] or raised[-1:] or lines[:1] or ["no message"])[0][:500]

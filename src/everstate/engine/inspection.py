@@ -149,9 +149,10 @@ def _check_description(folder: Path) -> None:
 
 
 def _check_store(store: Path, versions: dict[int, str], newest: int) -> None:
+    """From the newest version back to a snapshot; Spark takes one of the first version already."""
     for version in range(newest, 0, -1):
         if version not in versions:
-            raise CheckpointMissingError(f"{store} has no snapshot of version {version} or later", hint=CURE)
+            break
         name = f"{version}_{versions[version]}"
         snapshot, changes = store / f"{name}.zip", store / f"{name}.changelog"
         if snapshot.exists():
@@ -160,6 +161,8 @@ def _check_store(store: Path, versions: dict[int, str], newest: int) -> None:
                 _check_file(changes)
             return
         _check_file(changes)
+    oldest = min(versions)
+    raise CheckpointMissingError(f"{store / f'{oldest}_{versions[oldest]}.zip'} or a later one is missing", hint=CURE)
 
 
 def _check_file(path: Path) -> None:

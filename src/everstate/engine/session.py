@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -67,6 +68,9 @@ def start_session(settings: Settings, name: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java())
     # Workers run whatever `python3` is on the PATH unless told before the session starts.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if settings.log_level == "ERROR":
+        # Py4J reports every call that fails because Java ended, each with a traceback.
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
     conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings).items()))
     pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
@@ -119,6 +123,18 @@ def query_session(session: SparkSession, shards: int) -> SparkSession:
     own.conf.set("spark.sql.shuffle.partitions", str(shards))
     own.dataSource.register(LogSource)
     return own
+
+
+def java_lives() -> bool:
+    """Whether Spark's Java process runs; asked after a failure, so it is given a moment to be gone."""
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - there is no public way to ask
+    if process is None:
+        return True
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
 
 
 def stop_session(session: SparkSession) -> None:

@@ -66,6 +66,20 @@ def test_root_cause_lost_java_says_that_nothing_is_lost():
     assert "Java process ended" in str(found)
 
 
+def test_root_cause_names_the_condition_of_spark_not_the_wrapper():
+    text = (
+        "An error occurred while calling o267.collectToPython.\n"
+        ": org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred. SQLSTATE: 1\n"
+        "\tat x\nCaused by: java.lang.NullPointerException"
+    )
+    assert "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred" in str(root_cause(RuntimeError(text), "totals"))
+
+
+def test_root_cause_after_java_has_ended_is_that_whatever_broke():
+    found = root_cause(RuntimeError("java.io.EOFException"), "totals", java_lives=False)
+    assert "Java process ended" in str(found)
+
+
 def test_root_cause_unknown_error_is_an_engine_error_with_its_text():
     found = root_cause(ValueError("odd"), "totals")
     assert isinstance(found, EngineError)
