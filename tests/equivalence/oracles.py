@@ -320,14 +320,8 @@ def summed(name: str, zero: Any = 0) -> Callable[[list[Columns]], Any]:
 
 
 def mean(name: str) -> Callable[[list[Columns]], float | None]:
-    def result(rows: list[Columns]) -> float | None:
-        numbers = _of(rows, name)
-        if not numbers:
-            return None
-        found = total(numbers)
-        return nearest(Fraction(found) / len(numbers)) if isinstance(found, int) else found / len(numbers)
-
-    return result
+    """The exact sum as a float, divided by how many there are, as `statistics.fmean` does."""
+    return lambda rows: float(total(_of(rows, name))) / len(_of(rows, name)) if _of(rows, name) else None
 
 
 def variance(name: str, ddof: int) -> Callable[[list[Columns]], float | None]:
