@@ -34,9 +34,8 @@ def aggregated(
     columns: dict[str, pl.DataType] = {}
     for leaf in leaves.leaves:
         dtype = None if leaf.input is None else _only(resolve([leaf.input], node.schema.polars, location))
-        if leaf.by is not None:
-            resolve([leaf.by], node.schema.polars, location)
-        columns[leaf.column] = leaf_dtype(leaf, dtype, location=location)
+        by_dtype = None if leaf.by is None else _only(resolve([leaf.by], node.schema.polars, location))
+        columns[leaf.column] = leaf_dtype(leaf, dtype, by_dtype, location=location)
     found = resolve([expression for _, expression in results], columns, location)
     values = Schema.of_polars(dict(found), location=location)
     return Aggregate(
@@ -64,6 +63,12 @@ def folded(
         values = node.schema.without(by.key.names) if not node.schema.scalar else node.values
     else:
         values = result_schema(add, schema, location)
+    if not values.without(by.key.names).names:
+        raise NameClashError(
+            f"the result has no column but the group, {', '.join(by.key.names)}",
+            location=location,
+            hint="Give the group another name: group_by(word='value').",
+        )
     return Fold(
         inputs=(node,),
         kind=Kind.TABLE,

@@ -31,13 +31,20 @@ def update(node: Output, rows: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=RECORD)
     if node.kind is Kind.STREAM:
         rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
-        return _records(rows, encode_values(rows.select(node.record.names), node.record, node.format))
+        return _records(rows, _values(node, rows))
     changes = consolidate(rows, node.record.names)
     added = changes.filter(pl.col(OP) > 0)
     gone = changes.filter(pl.col(OP) < 0).join(added, on=KEY, how="anti")
-    upserts = _records(added, encode_values(added.select(node.record.names), node.record, node.format))
+    upserts = _records(added, _values(node, added))
     tombstones = _records(gone, pl.repeat(None, gone.height, dtype=pl.Binary, eager=True))
     return pl.concat([upserts, tombstones]).sort("key")
+
+
+def _values(node: Output, rows: pl.DataFrame) -> pl.Series:
+    if not node.record.names:
+        # Polars knows no frame that has rows but no columns.
+        return pl.repeat(b"{}", rows.height, dtype=pl.Binary, eager=True)
+    return encode_values(rows.select(node.record.names), node.record, node.format)
 
 
 def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:

@@ -60,6 +60,16 @@ MISTAKES = [
     ("column of Everstate's own name", errors.SchemaError, lambda: orders().with_columns(**{"$x": col("amount")})),
     ("schema with such a name", errors.SchemaError, lambda: es.Service("s").table("t", schema={"$x": int})),
     ("schema of nothing", errors.SchemaError, lambda: es.Service("s").table("t", schema=object)),
+    (
+        "result that is only the group",
+        errors.NameClashError,
+        lambda: es.Service("s").stream("w", schema=str).group_by("value").reduce(lambda a, b: a + b),
+    ),
+    (
+        "top_k by a list",
+        errors.UnsupportedError,
+        lambda: orders().group_by("customer").agg(x=es.top_k("amount", 2, by="tags")),
+    ),
     ("invalid topic", errors.TopicNameError, lambda: orders().to("no/slash")),
     ("invalid source topic", errors.TopicNameError, lambda: es.Service("s").table("..", schema=int)),
     ("invalid service name", errors.DefinitionError, lambda: es.Service("../x")),
