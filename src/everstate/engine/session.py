@@ -69,8 +69,9 @@ def start_session(settings: Settings, name: str) -> SparkSession:
     # Workers run whatever `python3` is on the PATH unless told before the session starts.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if settings.log_level == "ERROR":
-        # Py4J reports every call that fails because Java ended, each with a traceback.
+        # What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(_not_from_py4j)
     conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings).items()))
     pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
@@ -85,6 +86,11 @@ def start_session(settings: Settings, name: str) -> SparkSession:
         raise EngineError(
             f"Spark does not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."
         ) from error
+
+
+def _not_from_py4j(record: logging.LogRecord) -> bool:
+    """Py4J reports some failures to the root logger instead of its own."""
+    return "py4j" not in record.pathname
 
 
 def session_options(settings: Settings) -> dict[str, str]:
