@@ -20,6 +20,7 @@ from pyspark import cloudpickle
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from everstate.kernels.directory import PagePolicy
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
 
@@ -42,6 +43,7 @@ class Job:
         generation: Which version of the output this is.
         policy: What happens to records that cannot be processed.
         shards: How many there are.
+        page_policy: How large pages are; None for the usual way.
     """
 
     payload: bytes
@@ -53,6 +55,7 @@ class Job:
     generation: str
     policy: str
     shards: int
+    page_policy: PagePolicy | None = None
 
     @classmethod
     def of(cls, unit: Unit, *, url: str, partitions: int, generation: str, policy: str, shards: int) -> Job:

@@ -22,26 +22,6 @@ if TYPE_CHECKING:
 REPORT: Final = "report string"
 
 
-class SparkPages:
-    """Pages in Spark's state store."""
-
-    def __init__(self, state: Any) -> None:
-        self._state = state
-
-    def get(self, store: int, page: int) -> bytes | None:
-        """A page, or None."""
-        value = self._state.getValue((store, page))
-        return None if value is None else bytes(value[0])
-
-    def put(self, store: int, page: int, block: bytes) -> None:
-        """Store a page."""
-        self._state.updateValue((store, page), (block,))
-
-    def delete(self, store: int, page: int) -> None:
-        """Delete a page."""
-        self._state.removeKey((store, page))
-
-
 class StageProcessor(StatefulProcessor):
     """Runs stages of a unit on the shards that Spark hands it.
 
@@ -66,6 +46,7 @@ class StageProcessor(StatefulProcessor):
         del timerValues
         # Spark also starts a process that only asks what the state is; it should not pay for the kernels.
         from everstate.engine.shard_task import ShardTask  # noqa: PLC0415
+        from everstate.engine.spark_pages import SparkPages  # noqa: PLC0415
 
         with carried():
             stored = self._bookkeeping.get()

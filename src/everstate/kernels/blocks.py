@@ -3,8 +3,8 @@
 Opening a stream costs far more than reading a few hundred rows. Blocks of one schema begin with the same bytes, so many
 of them are joined into a single stream by leaving out all schemas but the first and all end marks but the last, and
 many are written by cutting a single stream between its record batches. For 1,000 blocks of 300 rows that is about ten
-milliseconds each way, a tenth of what one stream a block costs. Blocks are not compressed: Spark's state store
-compresses what it writes, and compressing here takes three times as long as all the rest.
+milliseconds each way, a tenth of what one stream a block costs. Blocks are not compressed here: a test driver that
+keeps them in memory has nothing to gain, and on Spark whole pages are compressed on their way to its store.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from everstate.kernels.residents import Residents
 from everstate.kernels.rows import KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import polars as pl
 
     from everstate.kernels.directory import Hashes
@@ -18,16 +20,16 @@ if TYPE_CHECKING:
 class PageStore(Protocol):
     """The raw state of one shard: blocks of bytes by store and page."""
 
-    def get(self, store: int, page: int) -> bytes | None:
-        """The block of a page; None if there is none."""
+    def read(self, store: int, pages: Sequence[int]) -> list[bytes | None]:
+        """The blocks of pages; None where there is none."""
         ...
 
-    def put(self, store: int, page: int, block: bytes) -> None:
-        """Write the block of a page."""
+    def write(self, store: int, blocks: Mapping[int, bytes]) -> None:
+        """Write the blocks of pages."""
         ...
 
-    def delete(self, store: int, page: int) -> None:
-        """Take a page away."""
+    def delete(self, store: int, pages: Sequence[int]) -> None:
+        """Take pages away."""
         ...
 
 
@@ -48,23 +50,24 @@ class MemoryPages:
         """The bytes of all blocks."""
         return sum(map(len, self.blocks.values()))
 
-    def get(self, store: int, page: int) -> bytes | None:
-        """The block of a page; None if there is none."""
-        block = self.blocks.get((store, page))
-        self.gets += 1
-        self.bytes_read += len(block or b"")
-        return block
+    def read(self, store: int, pages: Sequence[int]) -> list[bytes | None]:
+        """The blocks of pages; None where there is none."""
+        found = [self.blocks.get((store, page)) for page in pages]
+        self.gets += len(pages)
+        self.bytes_read += sum(len(block or b"") for block in found)
+        return found
 
-    def put(self, store: int, page: int, block: bytes) -> None:
-        """Write the block of a page."""
-        self.puts += 1
-        self.bytes_written += len(block)
-        self.blocks[store, page] = block
+    def write(self, store: int, blocks: Mapping[int, bytes]) -> None:
+        """Write the blocks of pages."""
+        self.puts += len(blocks)
+        self.bytes_written += sum(map(len, blocks.values()))
+        self.blocks.update({(store, page): block for page, block in blocks.items()})
 
-    def delete(self, store: int, page: int) -> None:
-        """Take a page away."""
-        self.deletes += 1
-        self.blocks.pop((store, page), None)
+    def delete(self, store: int, pages: Sequence[int]) -> None:
+        """Take pages away."""
+        self.deletes += len(pages)
+        for page in pages:
+            self.blocks.pop((store, page), None)
 
 
 class KeyedStore:

@@ -76,15 +76,16 @@ class Residents:
         """Read those of these pages that are not resident yet."""
         wanted = [number for number in _distinct(numbers) if number not in self._payloads]
         self._payloads.update(dict.fromkeys(wanted, 0))
-        read = [(number, self._pages.get(self._store, number)) for number in wanted if number < self.directory.pages]
-        blocks = {number: block for number, block in read if block is not None}
-        if not blocks:
-            return
+        stored = [number for number in wanted if number < self.directory.pages]
         try:
+            read = zip(stored, self._pages.read(self._store, stored), strict=True)
+            blocks = {number: block for number, block in read if block is not None}
+            if not blocks:
+                return
             decoded = decode(list(blocks.values()))
         except pa.ArrowInvalid as error:
             raise CheckpointDamagedError(
-                f"pages {min(blocks)} to {max(blocks)} of store {self._store} cannot be read: {error}",
+                f"pages {min(stored)} to {max(stored)} of store {self._store} cannot be read: {error}",
                 hint="Delete the state, so that the next run rebuilds it: everstate clear SERVICE.py",
             ) from error
         origin = np.fromiter(blocks, np.int64, len(blocks))[decoded.order]
@@ -224,12 +225,10 @@ class Residents:
         bounds = np.concatenate([[0], np.cumsum(counts)])
         blocks, payloads = encode(self._frame[rows], bounds.tolist())
         written = dict(zip(numbers.tolist(), payloads, strict=True))
-        for number, block in zip(written, blocks, strict=True):
-            self._pages.put(self._store, number, block)
-        for number in self._dirty - written.keys():
-            if self._payloads[number]:
-                self._pages.delete(self._store, number)
-            written[number] = 0
+        self._pages.write(self._store, dict(zip(written, blocks, strict=True)))
+        emptied = sorted(self._dirty - written.keys())
+        self._pages.delete(self._store, [number for number in emptied if self._payloads[number]])
+        written.update(dict.fromkeys(emptied, 0))
         self.directory.size += sum(written.values()) - sum(self._payloads[number] for number in written)
         self._payloads.update(written)
 

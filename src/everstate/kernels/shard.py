@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from everstate.kernels.directory import Directory
+from everstate.kernels.directory import POLICY, Directory, PagePolicy
 from everstate.kernels.multistore import MultiStore
 from everstate.kernels.pages import KeyedStore
 
@@ -24,12 +24,16 @@ class Shard:
         pages: Where the pages lie: Spark's state, or a dict.
         bookkeeping: What `close()` gave after the last micro-batch; None on the first.
         ledger: Takes dead letters and counts.
+        policy: How large pages are; measurements compare others with the usual one.
     """
 
-    def __init__(self, pages: PageStore, bookkeeping: bytes | None, ledger: Ledger) -> None:
+    def __init__(
+        self, pages: PageStore, bookkeeping: bytes | None, ledger: Ledger, policy: PagePolicy | None = None
+    ) -> None:
         known: dict[str, Any] = json.loads(bookkeeping) if bookkeeping else {}
         self.pages = pages
         self.ledger = ledger
+        self._policy = policy or POLICY
         self.stream_times: dict[str, int] = known.get("stream_times", {})
         self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}
         self._stores: dict[int, KeyedStore | MultiStore] = {}
@@ -50,7 +54,7 @@ class Shard:
         number = node * SLOTS + slot
         if number not in self._stores:
             directory = self._directories.setdefault(number, Directory())
-            self._stores[number] = kind(self.pages, number, directory)
+            self._stores[number] = kind(self.pages, number, directory, self._policy)
         return self._stores[number]
 
     def close(self) -> bytes:

@@ -24,18 +24,18 @@ class Watched(MemoryPages):
         super().__init__()
         self.touched = Counter()
 
-    def get(self, store, page):
-        self.touched["get", store, page] += 1
-        return super().get(store, page)
+    def read(self, store, pages):
+        self.touched.update(("get", store, page) for page in pages)
+        return super().read(store, pages)
 
-    def put(self, store, page, block):
-        self.touched["write", store, page] += 1
-        super().put(store, page, block)
+    def write(self, store, blocks):
+        self.touched.update(("write", store, page) for page in blocks)
+        super().write(store, blocks)
 
-    def delete(self, store, page):
-        assert (store, page) in self.blocks
-        self.touched["write", store, page] += 1
-        super().delete(store, page)
+    def delete(self, store, pages):
+        assert all((store, page) in self.blocks for page in pages)
+        self.touched.update(("write", store, page) for page in pages)
+        super().delete(store, pages)
 
 
 def keys(ids):
