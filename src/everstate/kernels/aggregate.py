@@ -83,11 +83,12 @@ def update(
     if plan.kept:
         base, delta, wholes = _contributed(plan, rows, before, delta, shard.multi(number, CONTRIBUTIONS))
     after = advanced(plan, base, delta)
-    store.apply(after.filter(pl.col(COUNT) != 0), after.filter(pl.col(COUNT) == 0)[KEY])
-    keys = delta.select(KEY, *node.key.names)
+    gone = after[COUNT] == 0
+    store.apply(after.filter(~gone) if gone.any() else after, after[KEY].filter(gone))
+    keys = delta[[KEY, *node.key.names]]
     old = results(node, plan, before, keys, wholes[0])
     new = results(node, plan, after, keys, wholes[1])
-    return changes(old, new, after.select(ORDER), node.schema.names, moves=emit_moves)
+    return changes(old, new, after[list(ORDER)], node.schema.names, moves=emit_moves)
 
 
 def _contributed(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CAUSE: Final = (*ORDER, STREAM_TIME)
 
 _OTHER = "$other:"
+_CAUSED = "$cause:"
 
 
 def shaped(frame: pl.DataFrame, columns: Mapping[str, pl.DataType]) -> pl.DataFrame:
@@ -56,24 +57,21 @@ def differences(
     Returns:
         A rows frame: `$op` -1 with the old columns, +1 with the new ones; retractions first.
     """
-    old, new = _timed(old, columns), _timed(new, columns)
-    both = old.join(
-        new.rename({name: _OTHER + name for name in new.columns if name != KEY}),
-        on=KEY,
-        how="full",
-        coalesce=True,
-        maintain_order="left_right",
-    )
-    same = _all_equal([*columns, *(ORDER if moves else ())], old.collect_schema())
+    if old.is_empty():
+        return _timed(new, columns).select(*_system(1), *columns)
+    other = _timed(new, columns, _OTHER)
+    both = _timed(old, columns).join(other, on=KEY, how="full", coalesce=True, maintain_order="left_right")
+    same = _all_equal([*columns, *(ORDER if moves else ())], both.collect_schema())
     was, now = pl.col(TS).is_not_null(), pl.col(_OTHER + TS).is_not_null()
     changed = both.filter(~(was & now & same))
-    minus = changed.filter(was).with_columns(pl.coalesce(_OTHER + name, name).alias(name) for name in CAUSE)
-    if causes is not None:
-        minus = _caused(minus, causes)
+    minus, reasons = changed.filter(was), [_OTHER, ""]
+    if causes is not None and minus.height:
+        minus = minus.join(_timed(causes, (), _CAUSED), on=KEY, how="left", maintain_order="left")
+        reasons = [_CAUSED, *reasons]
     plus = changed.filter(now)
     return pl.concat(
         [
-            minus.select(*_system(-1, ""), *columns),
+            minus.select(*_system(-1, *reasons), *columns),
             plus.select(*_system(1, _OTHER), *(pl.col(_OTHER + name).alias(name) for name in columns)),
         ]
     )
@@ -81,10 +79,10 @@ def differences(
 
 def equal_rows(old: pl.DataFrame, new: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     """Whether the rows at each place of two frames are equal in these columns."""
-    other = new.select(pl.col(name).alias(_OTHER + name) for name in columns)
-    both = pl.concat([old.select(columns), other], how="horizontal")
-    equal = _all_equal(columns, old.collect_schema()).alias("equal")
-    return both.select(equal).to_series() if columns else pl.repeat(True, old.height, eager=True)
+    if not columns:
+        return pl.repeat(True, old.height, eager=True)
+    both = old[list(columns)].hstack([new[name].alias(_OTHER + name) for name in columns])
+    return both.select(_all_equal(columns, old.collect_schema()).alias("equal")).to_series()
 
 
 def consolidate(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) -> pl.DataFrame:
@@ -99,18 +97,27 @@ def consolidate(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = Fal
         columns: The user's columns that are compared and kept.
         moves: A retraction and an addition of equal columns stay, since they may differ in time or position.
     """
-    rows = rows.select(*SYSTEM, *columns)
-    if rows.select(KEY, OP).is_duplicated().any():
+    return pl.concat(sides(rows, columns, moves=moves))
+
+
+def sides(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The retractions and the additions of `consolidate`."""
+    rows = rows[[*SYSTEM, *columns]]
+    if rows[[KEY, OP]].n_unique() < rows.height:
         rows = _net(rows, columns)
     minus, plus = rows.filter(pl.col(OP) < 0), rows.filter(pl.col(OP) > 0)
-    result = pl.concat([minus, plus])
     if moves or minus.is_empty() or plus.is_empty():
-        return result
-    both = minus.select(KEY, *columns).join(
+        return minus, plus
+    both = minus[[KEY, *columns]].join(
         plus.select(KEY, *(pl.col(name).alias(_OTHER + name) for name in columns)), on=KEY, how="inner"
     )
-    unchanged = both.filter(_all_equal(columns, rows.collect_schema())).select(KEY)
-    return result if unchanged.is_empty() else result.join(unchanged, on=KEY, how="anti", maintain_order="left")
+    unchanged = both.filter(_all_equal(columns, rows.collect_schema()))
+    if unchanged.is_empty():
+        return minus, plus
+    return (
+        minus.join(unchanged, on=KEY, how="anti", maintain_order="left"),
+        plus.join(unchanged, on=KEY, how="anti", maintain_order="left"),
+    )
 
 
 def _net(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -127,30 +134,28 @@ def _net(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _timed(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """The columns in question; stored rows have no stream time of their own, their timestamp stands in for it."""
-    if STREAM_TIME in frame.columns:
-        return frame.select(KEY, *CAUSE, *columns)
-    return frame.select(KEY, *ORDER, pl.col(TS).alias(STREAM_TIME), *columns)
+def _timed(frame: pl.DataFrame, columns: Sequence[str], prefix: str = "") -> pl.DataFrame:
+    """The columns in question, all but the key with a prefix.
 
-
-def _caused(minus: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
-    known = _timed(causes, ()).rename({name: "$cause:" + name for name in CAUSE})
-    return minus.join(known, on=KEY, how="left", maintain_order="left").with_columns(
-        pl.coalesce("$cause:" + name, name).alias(name) for name in CAUSE
+    Stored rows have no stream time of their own, their timestamp stands in for it.
+    """
+    if STREAM_TIME in frame.columns and not prefix:
+        return frame[[KEY, *CAUSE, *columns]]
+    time = STREAM_TIME if STREAM_TIME in frame.columns else TS
+    return frame.select(
+        KEY,
+        *(pl.col(name).alias(prefix + name) for name in (*ORDER, *columns)),
+        pl.col(time).alias(prefix + STREAM_TIME),
     )
 
 
-def _system(op: int, prefix: str) -> list[pl.Expr]:
-    """The system columns of one side of a join, in their order."""
-    return [
-        pl.lit(op, pl.Int8).alias(OP)
-        if name == OP
-        else pl.col(name)
-        if name == KEY
-        else pl.col(prefix + name).alias(name)
-        for name in SYSTEM
-    ]
+def _system(op: int, *prefixes: str) -> list[pl.Expr]:
+    """The system columns in their order; time and position from the first of these sides of a join that has them."""
+    known: dict[str, pl.Expr] = {KEY: pl.col(KEY), OP: pl.lit(op, pl.Int8).alias(OP)}
+    for name in CAUSE:
+        found = [pl.col(prefix + name) for prefix in prefixes or ("",)]
+        known[name] = (pl.coalesce(found) if len(found) > 1 else found[0]).alias(name)
+    return [known[name] for name in SYSTEM]
 
 
 def _all_equal(columns: Iterable[str], schema: Mapping[str, pl.DataType]) -> pl.Expr:

@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from everstate.kernels import json_lines, pyrows, utf8, wire
-from everstate.kernels.keys import decode_keys
+from everstate.kernels.keys import decode_keys, nowhere
 from everstate.kernels.rows import KEY, OFF, TS
 from everstate.topology.errors import DecodeError
 from everstate.topology.keys import KeySpec, decode_key
@@ -118,8 +118,8 @@ def decode_records(records: pl.DataFrame, *, key: KeySpec, schema: Schema, fmt: 
         table: Whether the source is a table.
     """
     keys, bad_keys = decode_keys(records["key"], key)
-    unusable = bad_keys | records["key"].is_null() if table else bad_keys
-    empty = records["value"].is_null()
+    unusable = bad_keys | records["key"].is_null() if table and records["key"].null_count() else bad_keys
+    empty = records["value"].is_null() if records["value"].null_count() else nowhere(records.height)
     places = (~unusable & ~empty).arg_true().cast(pl.UInt32)
     whole = len(places) == len(records)
     value_schema = _value_schema(key, schema, fmt)
@@ -131,13 +131,13 @@ def decode_records(records: pl.DataFrame, *, key: KeySpec, schema: Schema, fmt: 
     if not unusable.is_empty() and unusable.any():
         bad = pl.concat([bad, _bad_keys(records["key"], unusable, key)])
     frame, differing = _with_keys(frame, keys, key)
-    bad = pl.concat([bad, differing]).sort(_INDEX)
+    bad = pl.concat([bad, differing]).sort(_INDEX) if bad.height or differing.height else bad
     gone = (~unusable & empty).arg_true().cast(pl.UInt32) if table else pl.Series(dtype=pl.UInt32)
     if table and not bad.is_empty():
         usable = bad[_INDEX].filter(~unusable.gather(bad[_INDEX]))
         gone = pl.concat([gone, usable])
     columns = [*(name for name in key.names if name not in schema.names), *schema.names]
-    rows = _with_tombstones(frame, gone, keys).select(_INDEX, TOMBSTONE, *columns)
+    rows = _with_tombstones(frame, gone, keys)[[_INDEX, TOMBSTONE, *columns]]
     return DecodedRecords(
         _placed(records, rows), _letters(records, bad), 0 if table else int((empty & ~unusable).sum())
     )
@@ -173,7 +173,7 @@ def _with_keys(frame: pl.DataFrame, keys: dict[str, pl.Series], spec: KeySpec) -
     whole = len(frame) == len(keys[spec.names[0]])
     for name in spec.names:
         told = keys[name] if whole and len(frame) == len(keys[name]) else keys[name].gather(frame[_INDEX])
-        if name not in frame.columns:
+        if name not in frame.columns or frame[name].null_count() == frame.height:
             frame = frame.with_columns(told.alias(name))
             continue
         said = frame[name]
@@ -191,7 +191,7 @@ def _with_keys(frame: pl.DataFrame, keys: dict[str, pl.Series], spec: KeySpec) -
 
 
 def _with_tombstones(frame: pl.DataFrame, gone: pl.Series, keys: dict[str, pl.Series]) -> pl.DataFrame:
-    frame = frame.with_columns(pl.lit(False).alias(TOMBSTONE))
+    frame = frame.hstack([nowhere(frame.height).alias(TOMBSTONE)])
     if gone.is_empty():
         return frame
     deleted = pl.DataFrame([gone.alias(_INDEX), *(column.gather(gone).alias(name) for name, column in keys.items())])
@@ -202,13 +202,15 @@ def _with_tombstones(frame: pl.DataFrame, gone: pl.Series, keys: dict[str, pl.Se
 def _placed(records: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with the key, time, offset and carried columns of their records."""
     carried = [name for name in records.columns if name.startswith("$")]
-    system = records.select(pl.col("key").alias(KEY), pl.col("ts").alias(TS), pl.col("offset").alias(OFF), *carried)
     if len(rows) != len(records):
-        system = system[rows[_INDEX]]
-    user = rows.drop(_INDEX, TOMBSTONE)
-    return system.select(KEY).hstack([rows[TOMBSTONE], *system.drop(KEY).get_columns(), *user.get_columns()])
+        records = records[rows[_INDEX]]
+    system = [records["ts"].alias(TS), records["offset"].alias(OFF), *(records[name] for name in carried)]
+    user = [column for column in rows if column.name not in (_INDEX, TOMBSTONE)]
+    return pl.DataFrame([records["key"].alias(KEY), rows[TOMBSTONE], *system, *user])
 
 
 def _letters(records: pl.DataFrame, bad: pl.DataFrame) -> pl.DataFrame:
     carried = [name for name in records.columns if name.startswith("$")]
-    return records.select(*carried, "offset", "ts", "key", "value")[bad[_INDEX]].with_columns(bad["reason"])
+    letters = records[[*carried, "offset", "ts", "key", "value"]]
+    letters = letters[bad[_INDEX]] if bad.height else letters.clear()
+    return letters.hstack([bad["reason"]])

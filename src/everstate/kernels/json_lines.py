@@ -43,11 +43,12 @@ _REFUSED: Final = r"\x00|NaN|Inf|\}[ \t\r\n]*null"
 
 def usable(text: pl.Series) -> pl.Series:
     """Which records may be handed to Arrow: true or false, never null."""
-    fits = text.str.starts_with("{") & text.str.ends_with("}") & ~text.str.contains(_REFUSED)
-    long = text.str.len_bytes() > MAX_DEPTH
-    if long.any():
-        fits &= ~long | (text.str.count_matches(r"[\[{]") <= MAX_DEPTH)
-    return fits.fill_null(value=False)
+    record = pl.col(text.name)
+    fits = record.str.starts_with("{") & record.str.ends_with("}") & ~record.str.contains(_REFUSED)
+    longest = text.to_frame().select(record.str.len_bytes().max()).item()
+    if longest is not None and longest > MAX_DEPTH:
+        fits &= (record.str.len_bytes() <= MAX_DEPTH) | (record.str.count_matches(r"[\[{]") <= MAX_DEPTH)
+    return text.to_frame().select(fits.fill_null(value=False)).to_series()
 
 
 def parse(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:

@@ -51,21 +51,26 @@ def decode_keys(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], p
         The key's columns by name, null where the key is null or bad; and where it is bad: true or false, never null.
     """
     if not spec.composite and spec.types[0].name == "bytes":
-        return {spec.names[0]: keys.alias(spec.names[0])}, pl.Series("bad", [False], dtype=pl.Boolean).new_from_index(
-            0, len(keys)
-        )
+        return {spec.names[0]: keys.alias(spec.names[0])}, nowhere(len(keys))
     text = utf8.text(keys)
+    plain = not spec.composite and spec.types[0].name == "text"
+    if plain and text.null_count() == keys.null_count():
+        return {spec.names[0]: text.alias(spec.names[0])}, nowhere(len(keys))
     guessed = pl.DataFrame({name: _guess(text, spec, place) for place, name in enumerate(spec.names)})
-    if not spec.composite and spec.types[0].name == "text":
-        known = text.is_not_null()
-    else:
-        # A key has one spelling, so a guess that is spelt like the key is right.
-        known = (encode_keys(guessed, spec) == keys).fill_null(value=False)
+    # A key has one spelling, so a guess that is spelt like the key is right.
+    known = text.is_not_null() if plain else (encode_keys(guessed, spec) == keys).fill_null(value=False)
+    if known.all():
+        return guessed.to_dict(), nowhere(len(keys))
     columns = guessed.with_columns(pl.when(known).then(pl.all()).name.keep())
     unknown = (~known & keys.is_not_null()).arg_true()
     if unknown.is_empty():
-        return columns.to_dict(), pl.Series("bad", [False], dtype=pl.Boolean).new_from_index(0, len(keys))
+        return columns.to_dict(), nowhere(len(keys))
     return _one_by_one(keys, unknown, columns, spec)
+
+
+def nowhere(rows: int) -> pl.Series:
+    """False for each of so many rows."""
+    return pl.Series("bad", [False], dtype=pl.Boolean).new_from_index(0, rows)
 
 
 def text_of(values: pl.Series, type_: DataType) -> pl.Series:
@@ -137,5 +142,5 @@ def _one_by_one(
         for part, (name, type_) in enumerate(zip(spec.names, spec.types, strict=True)):
             values = pl.Series(name, [each[part] for each in found], dtype=type_.polars, strict=True)
             series[name] = series[name].scatter(places, values)
-    marks = pl.Series("bad", [False], dtype=pl.Boolean).new_from_index(0, len(keys))
+    marks = nowhere(len(keys))
     return series, marks.scatter(bad, True) if bad else marks

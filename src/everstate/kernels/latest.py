@@ -48,17 +48,19 @@ def update(
         return empty(node.schema.polars)
     records = newest(inputs[0])
     store = shard.keyed(number)
-    held = shaped(store.lookup(records.select(KEY)), {KEY: SYSTEM[KEY], **_PLACE, **node.values.polars})
+    held = shaped(store.lookup(records[[KEY]]), {KEY: SYSTEM[KEY], **_PLACE, **node.values.polars})
     records = _not_older(records, held)
-    old = held.join(records.select(KEY, *node.key.names), on=KEY, how="inner", maintain_order="left")
-    new = records.filter(~pl.col(TOMBSTONE))
-    gone = records.filter(pl.col(TOMBSTONE)).join(held, on=KEY, how="semi")[KEY]
-    store.apply(new.select(KEY, *ORDER, *node.values.names), gone)
-    return differences(old, new, node.schema.names, causes=records.select(KEY, *CAUSE), moves=emit_moves)
+    old = held.join(records[[KEY, *node.key.names]], on=KEY, how="inner", maintain_order="left")
+    tombstone = records[TOMBSTONE]
+    new = records.filter(~tombstone) if tombstone.any() else records
+    store.apply(new[[KEY, *ORDER, *node.values.names]], records[KEY].filter(tombstone))
+    return differences(old, new, node.schema.names, causes=records[[KEY, *CAUSE]], moves=emit_moves)
 
 
 def newest(records: pl.DataFrame) -> pl.DataFrame:
     """The last record of each key."""
+    if records[KEY].n_unique() == records.height:
+        return records
     places = records.select(KEY, *ORDER).with_row_index("$row")
     last = places.sort(OFF).unique([KEY, PART], keep="last")
     if places[PART].n_unique() > 1:
@@ -88,6 +90,8 @@ def _orders(node: Node) -> bool:
 
 def _not_older(records: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """Leaves out records that another partition's stored record is newer than."""
+    if held.is_empty() or (held[PART].n_unique() == 1 and (records[PART] == held[PART][0]).all()):
+        return records
     stored = held.select(KEY, pl.col(TS).alias("$held_ts"), pl.col(PART).alias("$held_part"))
     ts, part = pl.col(TS), pl.col(PART)
     earlier = (ts < pl.col("$held_ts")) | ((ts == pl.col("$held_ts")) & (part < pl.col("$held_part")))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels.changes import consolidate
+from everstate.kernels.changes import sides
 from everstate.kernels.encode import encode_values
-from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, TOPIC, TS
+from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, TOPIC, TS
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -32,23 +32,26 @@ def update(node: Output, rows: pl.DataFrame) -> pl.DataFrame:
     if node.kind is Kind.STREAM:
         rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
         return _records(rows, _values(node, rows))
-    changes = consolidate(rows, node.record.names)
-    added = changes.filter(pl.col(OP) > 0)
-    gone = changes.filter(pl.col(OP) < 0).join(added, on=KEY, how="anti")
-    upserts = _records(added, _values(node, added))
-    tombstones = _records(gone, pl.repeat(None, gone.height, dtype=pl.Binary, eager=True))
-    return pl.concat([upserts, tombstones]).sort("key")
+    gone, added = sides(rows, node.record.names)
+    if gone.height and added.height:
+        gone = gone.join(added[[KEY]], on=KEY, how="anti")
+    records = []
+    if added.height:
+        records.append(_records(added, _values(node, added)))
+    if gone.height:
+        records.append(_records(gone, pl.Series([None], dtype=pl.Binary).new_from_index(0, gone.height)))
+    return pl.concat(records).sort("key") if records else pl.DataFrame(schema=RECORD)
 
 
 def _values(node: Output, rows: pl.DataFrame) -> pl.Series:
     if not node.record.names:
         # Polars knows no frame that has rows but no columns.
         return pl.repeat(b"{}", rows.height, dtype=pl.Binary, eager=True)
-    return encode_values(rows.select(node.record.names), node.record, node.format)
+    return encode_values(rows, node.record, node.format)
 
 
 def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:
-    return rows.select(pl.col(KEY).alias("key"), values.alias("value"), pl.col(TS).alias("ts"))
+    return pl.DataFrame([rows[KEY].alias("key"), values.alias("value"), rows[TS].alias("ts")])
 
 
 def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:

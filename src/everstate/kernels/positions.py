@@ -26,11 +26,11 @@ class Positions:
     """
 
     def __init__(self, frame: pl.DataFrame, columns: Sequence[str] = ORDER) -> None:
-        held = frame.select(columns)
-        low = held.select(pl.all().min().cast(pl.Int64)).row(0)
-        high = held.select(pl.all().max().cast(pl.Int64)).row(0)
-        self._low = [number or 0 for number in low]
-        self._widths = [((top or 0) - bottom).bit_length() for top, bottom in zip(high, self._low, strict=True)]
+        held = frame[list(columns)]
+        self._low = [_number(column.min()) for column in held]
+        self._widths = [
+            (_number(column.max()) - bottom).bit_length() for column, bottom in zip(held, self._low, strict=True)
+        ]
         self._ranked: pl.DataFrame | None = None
         if sum(self._widths) <= _BITS:
             self.packed = held.select(self._shifted(columns).alias("$at")).to_series()
@@ -57,6 +57,10 @@ class Positions:
         for name, bottom, width in zip(columns, self._low, self._widths, strict=True):
             packed = packed * (1 << width) + (pl.col(name).cast(pl.Int64) - bottom)
         return packed
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0  # a frame without rows has no extremes
 
 
 def precedes(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> pl.Expr:

@@ -49,19 +49,22 @@ def results(
         return Results(
             nothing, pl.DataFrame(schema={KEY: SYSTEM[KEY], **{n: SYSTEM[n] for n in ORDER}, **node.schema.polars})
         )
-    present = (groups[COUNT] > 0).fill_null(value=False)
-    groups = groups.filter(present)
-    leaves = groups.select(KEY, *ORDER).with_columns(a.result(groups) for a in plan.merging)
+    present = groups[COUNT] > 0
+    if present.null_count():
+        present = present.fill_null(value=False)
+    groups, keys = _kept(groups, present), _kept(keys, present)
+    leaves = groups[[KEY, *ORDER]].hstack([a.result(groups) for a in plan.merging])
     if whole is not None:
         leaves = leaves.join(whole, on=KEY, how="left", maintain_order="left")
     try:
-        values = leaves.with_columns(expression.alias(name) for name, expression in node.results)
+        values = leaves.select(
+            KEY,
+            *ORDER,
+            *(expression.cast(node.schema.polars[name]).alias(name) for name, expression in node.results),
+        )
     except pl.exceptions.PolarsError:
         raise _failure(node, leaves) from None
-    columns = {name: dtype for name, dtype in node.schema.polars.items() if name not in node.key.names}
-    parts = values.select(KEY, *ORDER, *(pl.col(name).cast(dtype) for name, dtype in columns.items()))
-    key_columns = keys.filter(present).select(node.key.names).get_columns()
-    return Results(present, parts.with_columns(key_columns))
+    return Results(present, values.hstack(keys[list(node.key.names)]))
 
 
 def changes(
@@ -78,13 +81,16 @@ def changes(
     """
     both = old.present & new.present
     compared = [*columns, *(ORDER if moves else ())]
-    equal = equal_rows(old.rows.filter(both.filter(old.present)), new.rows.filter(both.filter(new.present)), compared)
-    changed = pl.repeat(True, both.len(), dtype=pl.Boolean, eager=True).scatter(both.arg_true(), ~equal)
-    minus = old.rows.filter(changed.filter(old.present)).with_columns(
-        causes.filter(changed & old.present).get_columns()
-    )
-    plus = new.rows.filter(changed.filter(new.present))
-    return pl.concat([_signed(minus, -1, columns), _signed(plus, 1, columns)])
+    equal = equal_rows(_kept(old.rows, both.filter(old.present)), _kept(new.rows, both.filter(new.present)), compared)
+    changed = ~equal if both.all() else (~both).scatter(both.arg_true(), ~equal)
+    minus = _kept(old.rows, changed.filter(old.present))
+    caused = _kept(causes, changed & old.present)
+    plus = _kept(new.rows, changed.filter(new.present))
+    return pl.concat([_signed(minus.with_columns(caused.get_columns()), -1, columns), _signed(plus, 1, columns)])
+
+
+def _kept(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
+    return frame if mask.all() else frame.filter(mask)
 
 
 def _signed(rows: pl.DataFrame, op: int, columns: Sequence[str]) -> pl.DataFrame:

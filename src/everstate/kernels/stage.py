@@ -146,9 +146,9 @@ def _decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFram
         bad = decoded.bad.rename({"offset": OFF, "ts": TS, "key": KEY})
         ledger.dead(bad, bad["reason"], node)
     ledger.drop("null_value", decoded.dropped)
-    rows = decoded.rows.with_columns(pl.lit(1, pl.Int8).alias(OP))
+    rows = decoded.rows.hstack([pl.Series(OP, [1], dtype=pl.Int8).new_from_index(0, decoded.rows.height)])
     extra = ["$tombstone"] if table else []
-    return rows.select(*SYSTEM, *extra, *node.schema.names)
+    return rows[[*SYSTEM, *extra, *node.schema.names]]
 
 
 def _input(

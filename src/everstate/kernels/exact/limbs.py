@@ -54,7 +54,8 @@ def normalise(frame: pl.DataFrame, *prefixes: str) -> pl.DataFrame:
         if f"{prefix}.lo" in frame.columns:
             low, high = carried_parts(frame, prefix)
             columns += [pl.Series(f"{prefix}.lo", low), pl.Series(f"{prefix}.hi", high)]
-        frame = frame.drop(accumulator_columns(frame, prefix)).with_columns(columns)
+        replaced = set(accumulator_columns(frame, prefix))
+        frame = frame[[name for name in frame.columns if name not in replaced]].hstack(columns)
     return frame
 
 
@@ -67,20 +68,20 @@ def accumulator_columns(frame: pl.DataFrame, prefix: str) -> list[str]:
 
 def limbs_of(frame: pl.DataFrame, prefix: str) -> Limbs:
     """The limbs of an accumulator, lowest first; read-only views where there are no nulls."""
-    return {k: _column(frame, f"{prefix}.l{k}").to_numpy() for k in _indices(frame, prefix)}
+    return {k: _column(frame, f"{prefix}.l{k}") for k in _indices(frame, prefix)}
 
 
 def counters_of(frame: pl.DataFrame, prefix: str) -> tuple[Ints, Ints, Ints] | None:
     """How often NaN, infinity and minus infinity occur in each row; nothing if they occur in none."""
     if not any(f"{prefix}.{name}" in frame.columns for name in COUNTERS):
         return None
-    nan, positive, negative = (_column(frame, f"{prefix}.{name}").to_numpy() for name in COUNTERS)
+    nan, positive, negative = (_column(frame, f"{prefix}.{name}") for name in COUNTERS)
     return nan, positive, negative
 
 
 def carried_parts(frame: pl.DataFrame, prefix: str) -> tuple[Ints, Ints]:
     """The two parts of an integer sum, `lo` in [0, 2**32)."""
-    low, high = (_column(frame, f"{prefix}.{part}").to_numpy() for part in ("lo", "hi"))
+    low, high = (_column(frame, f"{prefix}.{part}") for part in ("lo", "hi"))
     return low & LOW, high + (low >> BITS)
 
 
@@ -156,7 +157,9 @@ def _indices(frame: pl.DataFrame, prefix: str) -> list[int]:
     return sorted(int(tail) for tail in tails if tail.isdecimal())
 
 
-def _column(frame: pl.DataFrame, name: str) -> pl.Series:
+def _column(frame: pl.DataFrame, name: str) -> Ints:
+    """A column's numbers, zero where they are null or the column is missing."""
     if name not in frame.columns:
-        return pl.repeat(0, frame.height, dtype=pl.Int64, eager=True).alias(name)
-    return frame[name].fill_null(0)
+        return np.zeros(frame.height, np.int64)
+    column = frame[name]
+    return (column.fill_null(0) if column.null_count() else column).to_numpy()
