@@ -81,7 +81,8 @@ def _linked(
     """The changes of rows that have a foreign key."""
     rights, rights_now = _right_rows(node, number, inputs, shard)
     lefts, lefts_now = _left_rows(node, number, inputs, shard)
-    before, after = _pairs(lefts, rights, inputs), _pairs(lefts_now, rights_now, inputs)
+    last = _last(inputs[0], _PAIR, CAUSES[0]), _last(inputs[1], [KEY], CAUSES[1])
+    before, after = _pairs(lefts, rights, last), _pairs(lefts_now, rights_now, last)
     return differences(
         results(node, before, shard.ledger, op=-1),
         results(node, after, shard.ledger, op=1, times=ROWS if emit_moves else CAUSES),
@@ -137,19 +138,23 @@ def _left_side(node: ForeignJoin, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(*_PAIR, *sided, *left.key.names)
 
 
-def _pairs(lefts: pl.DataFrame, rights: pl.DataFrame, inputs: list[pl.DataFrame]) -> pl.DataFrame:
+def _pairs(lefts: pl.DataFrame, rights: pl.DataFrame, last: tuple[pl.DataFrame, pl.DataFrame]) -> pl.DataFrame:
     """Left rows with their right row, where there is one, under the left key, and with what happened last to both."""
     pairs = lefts.join(rights, on=KEY, how="left", maintain_order="left")
-    for rows, keys, side, cause in zip(inputs, (_PAIR, [KEY]), (LEFT, RIGHT), CAUSES, strict=True):
-        pairs = pairs.join(_last(rows, keys, cause), on=keys, how="left", maintain_order="left").with_columns(
-            pl.coalesce(cause + name, side + name).alias(cause + name) for name in ORDER
-        )
-    return pairs.rename({KEY: FOREIGN, CONTRIBUTION: KEY})
+    for events, keys in zip(last, (_PAIR, [KEY]), strict=True):
+        pairs = pairs.join(events, on=keys, how="left", maintain_order="left")
+    return pairs.with_columns(
+        pl.coalesce(cause + name, side + name).alias(cause + name)
+        for side, cause in zip(ROWS, CAUSES, strict=True)
+        for name in ORDER
+    ).rename({KEY: FOREIGN, CONTRIBUTION: KEY})
 
 
 def _last(rows: pl.DataFrame, keys: list[str], prefix: str) -> pl.DataFrame:
-    last = rows.sort(OP).unique(keys, keep="last")
-    return last.select(*keys, *(pl.col(name).alias(prefix + name) for name in ORDER))
+    """What happened last by these keys: an addition, else a retraction."""
+    if rows[keys].n_unique() < rows.height:
+        rows = rows.sort(OP).unique(keys, keep="last")
+    return rows.select(*keys, *(pl.col(name).alias(prefix + name) for name in ORDER))
 
 
 def _unlinked(node: ForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFrame:

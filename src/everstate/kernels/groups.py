@@ -59,8 +59,9 @@ def combined(plan: Plan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
         *_extremes(plan),
         *_ends(plan),
     )
-    for prefix, names in [(_AT, ORDER), *((f"{end}{_AT}", _order(end)) for end in _ends_used(plan))]:
-        groups = groups.with_columns(positions.unpacked(groups[prefix], names)).drop(prefix)
+    packed = {_AT: ORDER, **{f"{end}{_AT}": _order(end) for end in _ends_used(plan)}}
+    unpacked = [column for name, names in packed.items() for column in positions.unpacked(groups[name], names)]
+    groups = groups[[name for name in groups.columns if name not in packed]].hstack(unpacked)
     return exact.normalise(groups, *plan.exact_prefixes)
 
 

@@ -44,13 +44,13 @@ class Positions:
         if self._ranked is not None:
             found = self._ranked.select(pl.all().gather(packed))
             return [column.alias(name) for column, name in zip(found.get_columns(), names, strict=True)]
-        columns = []
+        rest, columns = pl.col(packed.name), []
         for place, name in reversed(list(enumerate(names))):
             width = self._widths[place]
-            column = (packed & ((1 << width) - 1)) + self._low[place]
+            column = (rest & ((1 << width) - 1)) + self._low[place]
             columns.append(column.cast(SYSTEM[ORDER[place]]).alias(name))
-            packed = packed // (1 << width)
-        return columns[::-1]
+            rest = rest // (1 << width)
+        return packed.to_frame().select(columns[::-1]).get_columns()
 
     def _shifted(self, columns: Sequence[str]) -> pl.Expr:
         packed = pl.lit(0, dtype=pl.Int64)

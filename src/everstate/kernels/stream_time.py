@@ -57,11 +57,20 @@ def across_splits(rows: pl.DataFrame, splits: pl.DataFrame) -> pl.DataFrame:
     highest, lowest = splits["before"].max(), rows[STREAM_TIME].min()
     if highest is None or lowest is None or highest <= lowest:  # type: ignore[operator]  # numbers both
         return rows
+    return rows.with_columns(pl.max_horizontal(STREAM_TIME, _before(rows, splits)).alias(STREAM_TIME))
+
+
+def _before(rows: pl.DataFrame, splits: pl.DataFrame) -> pl.Series:
+    """The stream time of each row's partition before its split; null if there is none."""
+    partition = [TOPIC, PART]
+    if splits[partition].n_unique() == splits.height:
+        known = splits[[*partition, "before"]]
+        return rows[partition].join(known, on=partition, how="left", maintain_order="left")["before"]
     earlier = splits.select(TOPIC, PART, pl.col("start").alias(OFF), "before").sort(OFF)
-    joined = (
-        rows.with_row_index("$row")
+    return (
+        rows[[*partition, OFF]]
+        .with_row_index("$row")
         .sort(OFF)
-        .join_asof(earlier, on=OFF, by=[TOPIC, PART], strategy="backward", check_sortedness=False)
-        .sort("$row")
+        .join_asof(earlier, on=OFF, by=partition, strategy="backward", check_sortedness=False)
+        .sort("$row")["before"]
     )
-    return joined.with_columns(pl.max_horizontal(STREAM_TIME, "before").alias(STREAM_TIME)).drop("before", "$row")
