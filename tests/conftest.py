@@ -1,4 +1,7 @@
-"""How random tests run: the same examples on every machine, and no time limit for a single one."""
+"""How random tests run: no time limit for a single example, and the same examples on every machine.
+
+`pytest --hypothesis-profile=roaming` tries others each time.
+"""
 
 from hypothesis import HealthCheck, settings
 
@@ -10,4 +13,5 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
+settings.register_profile("roaming", settings.get_profile("everstate"), derandomize=False)
 settings.load_profile("everstate")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: Histories in a pack.
-HISTORIES = 8
+HISTORIES = 10
 #: Records in a history, at most.
 LONGEST = 12
 
@@ -177,8 +177,8 @@ def layouts(ways: int = 2, *, partitions: int = 4) -> st.SearchStrategy[list[Lay
     return st.builds(
         build,
         st.integers(1, partitions),
-        st.lists(st.integers(1, 3), min_size=ways, max_size=ways),
-        st.lists(st.integers(2, 5), min_size=ways - 1, max_size=ways - 1),
+        st.lists(st.sampled_from([1, 1, 2, 3]), min_size=ways, max_size=ways),
+        st.lists(st.sampled_from([2, 3, 3, 4, 6]), min_size=ways - 1, max_size=ways - 1),
         st.integers(0, 10_000),
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PLAYED: Counter[str] = Counter()
 
 #: Packs in `make test`, and in the long run: 2,000 histories a family and more.
-FEW = 40
+FEW = 30
 MANY = 2000 // HISTORIES
 
 

@@ -136,13 +136,13 @@ def check(name: str, pack: Pack, ways: list[Layout], *, on_table: bool) -> None:
     check_tables("folds", app, pack, ways, expected)
 
 
-@examples(FEW)
+@examples(FEW // 2)
 @given(st.sampled_from(sorted(ON_TABLES)), tables, layouts())
 def test_folds_of_tables_equal_the_oracle(name, pack, ways):
     check(name, pack, ways, on_table=True)
 
 
-@examples(FEW)
+@examples(FEW // 2)
 @given(st.sampled_from(sorted(ON_STREAMS)), streams, layouts())
 def test_folds_of_streams_equal_the_oracle(name, pack, ways):
     check(name, pack, ways, on_table=False)

@@ -114,7 +114,7 @@ def test_stateful_functions_equal_the_oracle_for_long(name, pack, ways):
     check(name, pack, ways)
 
 
-@examples(10)
+@examples(4)
 @given(histories, layouts(5))
 def test_stateful_functions_cut_in_five_ways_give_the_same(pack, ways):
     check("one after the other", pack, ways)

@@ -123,13 +123,13 @@ def check_stream(name: str, pack: Pack, ways: list[Layout]) -> None:
     check_streams("stateless", app, pack, ways, expected)
 
 
-@examples(FEW)
+@examples(FEW // 2)
 @given(st.sampled_from(sorted(STEPS)), tables, layouts())
 def test_stateless_steps_on_tables_equal_the_oracle(name, pack, ways):
     check_table(name, pack, ways)
 
 
-@examples(FEW)
+@examples(FEW // 2)
 @given(st.sampled_from(sorted(STREAM_STEPS)), streams, layouts())
 def test_stateless_steps_on_streams_equal_the_oracle(name, pack, ways):
     check_stream(name, pack, ways)
@@ -149,7 +149,7 @@ def test_stateless_steps_on_streams_equal_the_oracle_for_long(name, pack, ways):
     check_stream(name, pack, ways)
 
 
-@examples(10)
+@examples(5)
 @given(tables, layouts(5))
 def test_stateless_steps_on_tables_cut_in_five_ways_are_the_same(pack, ways):
     check_table("chain", pack, ways)
