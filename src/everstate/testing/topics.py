@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import polars as pl
@@ -32,7 +33,7 @@ class Topics:
         self.partitions = partitions
         self._records: dict[str, list[list[StoredRecord]]] = {}
         self._published: dict[str, list[StoredRecord]] = {}
-        self._turn = 0
+        self._turns: Counter[str] = Counter()
 
     def append(
         self,
@@ -46,7 +47,7 @@ class Topics:
     ) -> None:
         """Add a record; without a partition, where the key belongs, and in turn where there is no key."""
         if partition is None:
-            partition = self._place(key)
+            partition = self._place(topic, key)
         lane = self._lanes(topic)[partition]
         record = StoredRecord(key, value, ts, partition, len(lane), tuple((headers or {}).items()))
         lane.append(record)
@@ -76,8 +77,10 @@ class Topics:
     def _lanes(self, topic: str) -> list[list[StoredRecord]]:
         return self._records.setdefault(topic, [[] for _ in range(self.partitions)])
 
-    def _place(self, key: bytes | None) -> int:
+    def _place(self, topic: str, key: bytes | None) -> int:
         if key is None:
-            self._turn += 1
-            return (self._turn - 1) % self.partitions
+            self._turns[topic] += 1
+            return (self._turns[topic] - 1) % self.partitions
+        if self.partitions == 1:
+            return 0
         return int(partition_of(pl.Series([key], dtype=pl.Binary), self.partitions)[0])

@@ -38,11 +38,17 @@ class UnitRun:
         self._position: dict[tuple[str, int], int] = {}
 
     def micro_batch(self, topics: Topics) -> None:
-        """Read what is new, run all stages, publish; nothing is published if a step raises."""
+        """Read what is new, run all stages, publish; if a step raises, nothing is published and the state stays."""
         parcels, ends = self._ingest(topics)
         if not ends:
             return
-        published, bookkeeping = self._run(parcels)
+        before = [dict(pages.blocks) for pages in self._pages]
+        try:
+            published, bookkeeping = self._run(parcels)
+        except BaseException:
+            for pages, blocks in zip(self._pages, before, strict=True):
+                pages.blocks = blocks
+            raise
         self._position.update(ends)
         self._bookkeeping = bookkeeping
         self._publish(published, topics)
