@@ -139,7 +139,7 @@ class Runner:
             heartbeat.stop()
 
     def _run(self, executions: Sequence[Execution], progress: Progress, *, once: bool) -> None:
-        rounds = _by_level(executions) if once else [list(executions)]
+        rounds = _in_turns(executions, self.settings.used_cores) if once else [list(executions)]
         for members in rounds:
             try:
                 for execution in members:
@@ -199,9 +199,15 @@ class Runner:
                 signal.signal(number, lambda *_: self._stopping.set())
 
 
-def _by_level(executions: Sequence[Execution]) -> list[list[Execution]]:
-    """Outputs that feed others first, so that one pass drains a chain."""
+def _in_turns(executions: Sequence[Execution], cores: int) -> list[list[Execution]]:
+    """Outputs that feed others first, so that one pass drains a chain; no more at once than there are cores.
+
+    Every query starts processes of its own: more of them at once than the machine can start in time makes Spark give up
+    on some.
+    """
     found: dict[int, list[Execution]] = defaultdict(list)
     for execution in executions:
         found[execution.output.level].append(execution)
-    return [found[level] for level in sorted(found)]
+    return [
+        found[level][place : place + cores] for level in sorted(found) for place in range(0, len(found[level]), cores)
+    ]
