@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
+from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS, all_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +103,7 @@ def consolidate(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = Fal
 def sides(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The retractions and the additions of `consolidate`."""
     rows = rows[[*SYSTEM, *columns]]
-    if rows[[KEY, OP]].n_unique() < rows.height:
+    if not all_distinct(rows[[KEY, OP]]):
         rows = _net(rows, columns)
     minus, plus = rows.filter(pl.col(OP) < 0), rows.filter(pl.col(OP) > 0)
     if moves or minus.is_empty() or plus.is_empty():
