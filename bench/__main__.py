@@ -1,39 +1,56 @@
-"""Measure, print the figures with their targets, and write `build/bench.json`.
-
-make bench
-python -m bench --quick
-"""
+"""`python -m bench`: take the measurements, print them, and write them to build/bench.json."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from bench import memory, report, throughput
+from bench import deletion, memory, report, small_batches, startup, throughput
 from bench.processes import ROOT
 from bench.scale import FULL, QUICK
 
-#: What is measured, in this order.
-MEASUREMENTS = {"throughput": throughput.measure, "memory": memory.measure}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.report import Figure
+    from bench.scale import Scale
+
+    Measure = Callable[[Scale, Callable[[str], None]], tuple[dict[str, Any], list[Figure]]]
+
+MEASUREMENTS: Final[dict[str, Measure]] = {
+    "throughput": throughput.measure,
+    "small-batches": small_batches.measure,
+    "deletion": deletion.measure,
+    "startup": startup.measure,
+    "memory": memory.measure,
+}
 
 
-def main(words: list[str]) -> int:
-    """Run all measurements; the exit code says whether every target was met."""
-    scale = QUICK if "--quick" in words else FULL
-    console, began = Console(), datetime.now(UTC)
+def main(arguments: list[str]) -> int:
+    """Run; the exit status says whether the targets were met, unless it is a quick run."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works, its figures say nothing")
+    parser.add_argument("--only", nargs="+", choices=list(MEASUREMENTS), help="take only these measurements")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
+    options = parser.parse_args(arguments)
+    scale = QUICK if options.quick else FULL
+    console = Console(stderr=True, highlight=False)
+    began = datetime.now(UTC)
     raw: dict[str, Any] = {}
-    figures: list[report.Figure] = []
-    for name, measure in MEASUREMENTS.items():
-        found, lines = measure(scale, lambda text: console.print(f"[dim]{text}[/]"))
-        raw[name] = found
-        figures += lines
-    console.print(report.table(figures))
-    report.write(ROOT / "build" / "bench.json", report.document(scale.name, raw, figures, began))
-    console.print("written to build/bench.json")
-    return 0 if scale is QUICK or all(figure.met is not False for figure in figures) else 1
+    figures: list[Figure] = []
+    for name in options.only or MEASUREMENTS:
+        raw[name], found = MEASUREMENTS[name](scale, lambda text: console.print(f"[dim]{text}[/]"))
+        figures += found
+    report.write(options.output, report.document(scale.name, raw, figures, began))
+    Console(highlight=False).print(report.table(figures))
+    console.print(f"written to {options.output}")
+    missed = [figure for figure in figures if figure.met is False]
+    return 1 if missed and not options.quick else 0
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def per_key(folder: str, work: str, settings: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-class PerKey(StatefulProcessor):
+class PerKey(StatefulProcessor):  # type: ignore[misc]
     """Number and sum of one key's payments."""
 
     def init(self, handle: Any) -> None:

@@ -56,7 +56,7 @@ class Peak:
         self.total = max(self.total, java + python)
 
 
-def fresh(function: str, *, peak: Peak | None = None, **arguments: Any) -> dict[str, Any]:
+def fresh(function: str, peak: Peak | None = None, **arguments: Any) -> dict[str, Any]:
     """Call a function of this package in a process of its own.
 
     Args:

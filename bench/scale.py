@@ -23,6 +23,7 @@ class Scale:
         small_keys: Distinct keys that small batches meet, few and many.
         page_sizes: Bytes of a page with which the page policy is compared.
         table_keys: Keys of the table of which nine in ten are deleted.
+        settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100.
         first_runs: How often the time to the first record is taken.
         memory_records: Records of the smaller memory run; the larger has four times as many.
         memory_keys: Distinct keys of both.
@@ -39,6 +40,7 @@ class Scale:
     small_keys: tuple[int, int]
     page_sizes: tuple[int, ...]
     table_keys: int
+    settling: int
     first_runs: int
     memory_records: int
     memory_keys: int
@@ -56,6 +58,7 @@ FULL: Final = Scale(
     small_keys=(50_000, 5_000_000),
     page_sizes=(2_048, 4_096, 8_192, 16_384, 32_768, 65_536),
     table_keys=1_000_000,
+    settling=110,
     first_runs=3,
     memory_records=4_000_000,
     memory_keys=100_000,
@@ -74,6 +77,7 @@ QUICK: Final = Scale(
     small_keys=(500, 5_000),
     page_sizes=(4_096, 32_768),
     table_keys=10_000,
+    settling=2,
     first_runs=1,
     memory_records=20_000,
     memory_keys=1_000,

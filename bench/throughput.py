@@ -55,9 +55,15 @@ def _compared(scale: Scale, keys: int, folder: Path, say: Callable[[str], None])
         inputs.write_files(files, lines, batch=number)
     seconds: dict[str, list[float]] = {"everstate": [], "aggregation": []}
     own = {**SETTINGS, "max_records": scale.batch_records}
+    own = {**SETTINGS, "max_records": scale.batch_records}
     for turn in range(scale.rounds):
         say(f"throughput, {keys:,} keys, round {turn + 1}: Everstate")
-        arguments = {"url": url, "state": folder / f"state-{turn}", "name": f"totals-{turn}", "settings": own}
+        arguments: dict[str, Any] = {
+            "url": url,
+            "state": folder / f"state-{turn}",
+            "name": f"totals-{turn}",
+            "settings": own,
+        }
         seconds["everstate"] += fresh("throughput:everstate", keys=keys, **arguments)["seconds"]
         say(f"throughput, {keys:,} keys, round {turn + 1}: Spark's groupBy().agg()")
         work = folder / f"native-{turn}"
