@@ -94,7 +94,7 @@ def root_cause(error: BaseException, output: str, *, java_lives: bool = True) ->
         return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=CURE)
     if workers_were_lost(error):
         return EngineError(
-            f"a Python worker of output {output!r} ended again and again",
+            f"the Python workers of output {output!r} were lost: {_worker_line(text)}",
             hint="Nothing is lost: run the service again. If memory is short, lower --max-records or --cores.",
         )
     return EngineError(
@@ -126,6 +126,13 @@ def _text(error: BaseException) -> str:
         parts.append(f"{type(seen).__name__}: {seen}")
         seen = seen.__cause__ or seen.__context__
     return "\n".join(parts)
+
+
+def _worker_line(text: str) -> str:
+    """How a worker was lost: whether it ended, or never came up."""
+    found = _WORKER_LOST.search(text)
+    line = next((line.strip() for line in text.splitlines() if found and found[0] in line), "")
+    return line[-300:]
 
 
 def _first_line(text: str) -> str:
