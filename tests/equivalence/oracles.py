@@ -1,7 +1,7 @@
 """What services give, from scratch: plain Python over the whole history, without frames, state or micro-batches.
 
 A table is a dict of rows by key. A row has all columns, those of the key included, and its position: timestamp, place
-of the topic, partition, offset. Operations whose position depends on how a history was cut give None instead.
+of the topic, partition, offset; None where it depends on how a history was cut.
 """
 
 from __future__ import annotations
@@ -146,9 +146,7 @@ def aggregated(
     for group, members in grouped(flow, by).items():
         ordered = [row.columns for _, row in sorted(members, key=lambda member: (member[1].at or (), member[0]))]
         columns = {name: result(ordered) for name, result in results.items()}
-        # On a stream the highest position is that of all rows there were; a table may have had others.
-        at = max(row.at or () for _, row in members) if isinstance(flow, Stream) else None
-        rows[group] = Row({**dict(zip(names, group, strict=True)), **columns}, at)
+        rows[group] = Row({**dict(zip(names, group, strict=True)), **columns}, _last_position(members))
     return Table(tuple(names), rows)
 
 
@@ -173,8 +171,13 @@ def folded(
             if value is not None:
                 value = {n: v for n, v in value.items() if n not in names}
         if value is not None:
-            rows[group] = Row({**dict(zip(names, group, strict=True)), **value}, None)
+            rows[group] = Row({**dict(zip(names, group, strict=True)), **value}, _last_position(members))
     return Table(tuple(names), rows)
+
+
+def _last_position(members: list[tuple[bytes, Row]]) -> Position | None:
+    places = [row.at for _, row in members]
+    return None if None in places else max(places)
 
 
 def rekeyed(flow: Table, names: Sequence[str], by: Callable[[Columns], Key]) -> Table:

@@ -25,12 +25,11 @@ import polars as pl
 
 from everstate.kernels import exact
 from everstate.kernels.decimals import decimal_limbs, decimal_total
-from everstate.topology.aggregates import INCREMENTAL, REVERSIBLE
+from everstate.topology.aggregates import INCREMENTAL, REVERSIBLE, Leaf
 from everstate.topology.errors import NumberOverflowError
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
-    from everstate.topology.aggregates import Leaf
     from everstate.topology.nodes import Aggregate
 
 #: How many contributions a group has.
@@ -174,15 +173,26 @@ class Plan:
     Attributes:
         accumulators: All leaves.
         retracts: The input is a table, so contributions may be taken back.
+        placed: A group has the position of its last contribution that is still there.
     """
 
     accumulators: tuple[Accumulator, ...]
     retracts: bool
+    placed: bool = False
 
     @classmethod
     @lru_cache(maxsize=256)
-    def of(cls, node: Aggregate) -> Plan:
-        """The plan of a node."""
+    def of(cls, node: Aggregate, *, ordered: bool = False) -> Plan:
+        """The plan of a node.
+
+        The highest position a group has ever had is enough for its time, but on a table it depends on which changes
+        came in one batch. Where an operation that follows orders groups by their position, it must not: then the last
+        contribution is kept track of, as for `last`.
+
+        Args:
+            node: The node.
+            ordered: Such an operation follows.
+        """
         feeder = node.inputs[0]
         frame = pl.DataFrame(schema=feeder.schema.polars)
         accumulators = [
@@ -193,7 +203,10 @@ class Plan:
             )
             for leaf in node.leaves
         ]
-        return cls(tuple(accumulators), feeder.kind is Kind.TABLE)
+        placed = ordered and feeder.kind is Kind.TABLE
+        if placed:
+            accumulators.append(Accumulator(Leaf("last", f"$a{len(accumulators)}", pl.lit(value=True)), pl.Boolean()))
+        return cls(tuple(accumulators), feeder.kind is Kind.TABLE, placed)
 
     @property
     def merging(self) -> list[Accumulator]:

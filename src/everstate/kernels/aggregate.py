@@ -29,7 +29,9 @@ GROUPS: Final = 0
 CONTRIBUTIONS: Final = 1
 
 
-def prepare(node: Aggregate, port: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def prepare(
+    node: Aggregate, port: int, rows: pl.DataFrame, ledger: Ledger, *, emit_moves: bool = False
+) -> pl.DataFrame:
     """Give rows their group and the leaves' inputs; combine them where that is all there is to send.
 
     Args:
@@ -37,12 +39,13 @@ def prepare(node: Aggregate, port: int, rows: pl.DataFrame, ledger: Ledger) -> p
         port: Its one input.
         rows: Rows as the feeder gives them.
         ledger: Takes rows for which an expression raises, and counts those without a group.
+        emit_moves: As for `update`.
 
     Returns:
         Group rows, or, for leaves that keep contributions, rows with `$ck` and inputs.
     """
     del port
-    plan = Plan.of(node)
+    plan = Plan.of(node, ordered=emit_moves)
     inputs = [expression for a in plan.accumulators for expression in a.inputs]
     if inputs:
         rows, values = evaluate(rows, inputs, ledger, node)
@@ -65,7 +68,7 @@ def update(
         number: Its number in the unit.
         inputs: What `prepare` gave, from all tasks.
         shard: Holds groups and contributions.
-        emit_moves: Also yield groups of which only time or position changed.
+        emit_moves: An operation that follows orders groups: also yield those of which only time or position changed.
 
     Raises:
         NumberOverflowError: A sum does not fit.
@@ -74,7 +77,7 @@ def update(
     rows = inputs[0]
     if rows.is_empty():
         return empty(dict(node.schema.polars))
-    plan = Plan.of(node)
+    plan = Plan.of(node, ordered=emit_moves)
     delta = combined(plan, rows, node.key.names) if plan.kept else merged(plan, rows, node.key.names)
     store = shard.keyed(number, GROUPS)
     before = store.aligned(delta)

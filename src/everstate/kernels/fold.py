@@ -76,7 +76,9 @@ def update(
         number: Its number in the unit.
         inputs: What `prepare` gave, from all tasks.
         shard: Holds aggregates and contributions.
-        emit_moves: Also yield groups of which only time or position changed.
+        emit_moves: An operation that follows orders groups: also yield those of which only time or position changed.
+            A table's groups then have the position of their last contribution that is still there, since the highest
+            one ever depends on which changes came in one batch; so contributions are kept even if there is `remove`.
     """
     rows = inputs[0]
     if rows.is_empty():
@@ -84,12 +86,14 @@ def update(
     keys = rows.select(KEY, *node.key.names).unique(KEY, keep="first")
     store, held = shard.keyed(number, GROUPS), shard.multi(number, CONTRIBUTIONS)
     before = shaped(store.lookup(keys), _STORED | node.values.polars)
-    if node.inputs[0].kind is Kind.TABLE and node.remove is None:
-        groups = refolding.folded(node, rows, keys, held, shard.ledger)
-        counted = rows
+    if node.inputs[0].kind is Kind.TABLE and (node.remove is None or emit_moves):
+        groups, places = refolding.folded(node, rows, keys, held, shard.ledger)
+        if not emit_moves:
+            places = _latest(before, rows)
     else:
         groups, counted = _applied(node, rows, keys, before, held, shard.ledger)
-    after = _frame(node, groups).join(_latest(before, counted), on=KEY, how="left").select(before.columns)
+        places = _latest(before, counted)
+    after = _frame(node, groups).join(places, on=KEY, how="left").select(before.columns)
     store.apply(after, before.join(after, on=KEY, how="anti")[KEY])
     old, new = (
         frame.filter(pl.col(_LIVE)).join(keys, on=KEY, how="left", maintain_order="left") for frame in (before, after)

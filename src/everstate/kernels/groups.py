@@ -121,6 +121,11 @@ def end_columns(plan: Plan, end: str) -> list[str]:
     return [*_order(end), *([f"{end}{CONTRIBUTION}"] if plan.retracts else [])]
 
 
+def last_order() -> list[str]:
+    """Where a group's last contribution stands."""
+    return _order("$last")
+
+
 def _order(end: str) -> list[str]:
     return [end + name for name in ORDER]
 

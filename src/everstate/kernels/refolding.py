@@ -1,4 +1,4 @@
-"""Folding a table's groups again out of their contributions, where the user gave no `remove`.
+"""Folding a table's groups again out of their contributions, where the user gave no `remove` or order matters later.
 
 Contributions are added in the order of the key they had before, so the result depends on what is in the group and on
 nothing else. One that `add` refuses is left out and marked; it is a dead letter when it is marked, not each time its
@@ -30,7 +30,9 @@ _REFUSED: Final = "$refused"
 _PAIR: Final = [KEY, CONTRIBUTION]
 
 
-def folded(node: Fold, rows: pl.DataFrame, keys: pl.DataFrame, held: MultiStore, ledger: Ledger) -> dict[bytes, Group]:
+def folded(
+    node: Fold, rows: pl.DataFrame, keys: pl.DataFrame, held: MultiStore, ledger: Ledger
+) -> tuple[dict[bytes, Group], pl.DataFrame]:
     """Apply a batch to the contributions and fold the groups that it touches.
 
     Args:
@@ -41,7 +43,7 @@ def folded(node: Fold, rows: pl.DataFrame, keys: pl.DataFrame, held: MultiStore,
         ledger: Takes contributions that are refused.
 
     Returns:
-        The groups that have a contribution that counts.
+        The groups that have a contribution that counts, and the position of the last one of each.
     """
     columns: dict[str, pl.DataType] = {KEY: pl.Binary(), CONTRIBUTION: pl.Binary(), _REFUSED: pl.Boolean()}
     columns |= {name: SYSTEM[name] for name in ORDER}
@@ -58,7 +60,8 @@ def folded(node: Fold, rows: pl.DataFrame, keys: pl.DataFrame, held: MultiStore,
         node, contributions.filter(newly), [reason for reason, new in zip(reasons, newly, strict=True) if new], ledger
     )
     held.apply(contributions.with_columns(refused).filter(changed), gone.join(added, on=_PAIR, how="anti"))
-    return groups
+    last = contributions.filter(~refused).sort(*ORDER).unique(KEY, keep="last").select(KEY, *ORDER)
+    return groups, last
 
 
 def row_inputs(node: Fold, rows: pl.DataFrame) -> list[Any]:

@@ -9,6 +9,7 @@ import polars as pl
 
 from everstate.kernels.accumulators import COUNT
 from everstate.kernels.changes import equal_rows
+from everstate.kernels.groups import last_order
 from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
 from everstate.topology.errors import RecordError
 
@@ -53,7 +54,9 @@ def results(
     if present.null_count():
         present = present.fill_null(value=False)
     groups, keys = _kept(groups, present), _kept(keys, present)
-    leaves = groups[[KEY, *ORDER]].hstack([a.result(groups) for a in plan.merging])
+    places = zip(last_order() if plan.placed else ORDER, ORDER, strict=True)
+    position = [groups[stored].alias(name) for stored, name in places]
+    leaves = pl.DataFrame([groups[KEY], *position, *(a.result(groups) for a in plan.merging)])
     if whole is not None:
         leaves = leaves.join(whole, on=KEY, how="left", maintain_order="left")
     try:

@@ -175,7 +175,7 @@ def _nothing(unit: Unit, edge: Edge) -> pl.DataFrame:
     if not target.rekeys(edge.port):
         return rows
     # Preparing no rows reports nothing, so the ledger is not needed.
-    return _prepare(target, edge.port, rows, _SILENT)
+    return _prepared(unit, edge, rows, _SILENT)
 
 
 def _sent(unit: Unit, number: int, rows: pl.DataFrame, ledger: Ledger) -> list[Parcel]:
@@ -184,13 +184,15 @@ def _sent(unit: Unit, number: int, rows: pl.DataFrame, ledger: Ledger) -> list[P
     for edge in unit.out_of(number):
         if edge.exchange and rows.height:
             target = unit.nodes[edge.target]
-            frame = _prepare(target, edge.port, rows, ledger) if target.rekeys(edge.port) else rows
+            frame = _prepared(unit, edge, rows, ledger) if target.rekeys(edge.port) else rows
             parcels.append(Parcel(unit.stages[edge.target], edge.target, edge.port, frame))
     return parcels
 
 
-def _prepare(target: Node, port: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    prepared: pl.DataFrame = _STATEFUL[type(target)].prepare(target, port, rows, ledger)
+def _prepared(unit: Unit, edge: Edge, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    target = unit.nodes[edge.target]
+    moves = {"emit_moves": latest.uses_order(unit, edge.target)} if isinstance(target, Aggregate) else {}
+    prepared: pl.DataFrame = _STATEFUL[type(target)].prepare(target, edge.port, rows, ledger, **moves)
     return prepared
 
 

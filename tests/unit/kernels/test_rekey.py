@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars import col
@@ -22,6 +23,14 @@ histories = st.lists(
     min_size=3,
     max_size=7,
 )
+
+
+def one_more(total, row):
+    return {"n": total["n"] + 1}
+
+
+def one_less(total, row):
+    return {"n": total["n"] - 1}
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
@@ -75,3 +84,25 @@ def test_rekey_composite_key_is_a_json_array(flow):
     run = flow(rekey, table)
     run.send(("a", {"new": "A", "x": 1}, 1))
     assert list(run.table) == [b'["A",2]']
+
+
+@pytest.mark.parametrize(
+    "grouped",
+    [
+        lambda rows: rows.group_by("g").agg(n=es.count()),
+        lambda rows: rows.group_by("g").aggregate(lambda: {"n": 0}, one_more, one_less, schema={"n": int}),
+        lambda rows: rows.group_by("g").aggregate(lambda: {"n": 0}, one_more, schema={"n": int}),
+    ],
+    ids=["agg", "aggregate with remove", "aggregate without remove"],
+)
+@pytest.mark.parametrize("cuts", [(), (3,), (1, 1, 1)])
+def test_rekey_of_groups_goes_by_the_contributions_they_still_have(play, grouped, cuts):
+    app = es.Service("test")
+    grouped(app.table("in", key="id", schema={"id": str, "g": str})).rekey("n").to("out")
+    history = [
+        ("in", "a", {"g": "A"}, 5),
+        ("in", "b", {"g": "B"}, 7),
+        ("in", "c", {"g": "A"}, 10),
+        ("in", "c", None, 20),
+    ]
+    assert play(app, history, cuts).table("out") == {1: {"g": "B"}}
