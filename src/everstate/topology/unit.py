@@ -155,4 +155,3 @@ def _settled(node: Node, feeders: list[bool]) -> bool:
     if node.placed:
         return True
     return all(feeders)
-
