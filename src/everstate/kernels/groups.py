@@ -13,7 +13,7 @@ import polars as pl
 from everstate.kernels import exact
 from everstate.kernels.accumulators import COUNT
 from everstate.kernels.positions import Positions, precedes
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, all_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ def combined(plan: Plan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 def merged(plan: Plan, partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """One row a group out of several tasks' group rows; not for extremes and ends that may be retracted."""
-    if partials[KEY].n_unique() == partials.height:
+    if all_distinct(partials[[KEY]]):
         return partials
     positions = Positions(partials)
     groups = (

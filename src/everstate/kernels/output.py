@@ -11,7 +11,7 @@ import polars as pl
 from everstate.kernels.changes import sides
 from everstate.kernels.encode import encode_values
 from everstate.kernels.hashing import murmur2
-from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, TOPIC, TS
+from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, TOPIC, TS
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -25,18 +25,26 @@ _MANY: Final = 20_000
 RECORD: Final[dict[str, pl.DataType]] = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64()}
 
 
-def update(node: Output, rows: pl.DataFrame) -> pl.DataFrame:
+def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.DataFrame:
     """The records to publish, in an order that depends on their content alone.
 
     A table's changes become at most one record a key, a tombstone where only the retraction is left, and none where the
     value did not change. A stream's rows all go out, in order of their stream time and position.
+
+    Args:
+        node: The node.
+        rows: Rows, or changes.
+        settled: The changes are a stateful step's own: one of each side a key at the most, and none without effect.
     """
     if rows.is_empty():
         return pl.DataFrame(schema=RECORD)
     if node.kind is Kind.STREAM:
         rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
         return _records(rows, _values(node, rows))
-    gone, added = sides(rows, node.record.names)
+    if settled:
+        gone, added = rows.filter(pl.col(OP) < 0), rows.filter(pl.col(OP) > 0)
+    else:
+        gone, added = sides(rows, node.record.names)
     if gone.height and added.height:
         gone = gone.join(added[[KEY]], on=KEY, how="anti")
     records = []

@@ -111,7 +111,8 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
     for number, node in unit.members(stage):
         inputs = [_input(unit, edge, arrivals, given, splits) for edge in unit.into(number)]
         if isinstance(node, Output):
-            sent.append(Parcel(OUT, number, RECORDS, output.update(node, inputs[0])))
+            settled = _is_settled(unit, number)
+            sent.append(Parcel(OUT, number, RECORDS, output.update(node, inputs[0], settled=settled)))
             continue
         if all(rows.is_empty() for rows in inputs):
             rows = empty(node.schema.polars)
@@ -124,6 +125,13 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
         given[number] = rows
         sent += _sent(unit, number, rows, shard.ledger)
     return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
+
+
+def _is_settled(unit: Unit, number: int) -> bool:
+    """Whether an output gets the changes of a step as that step left them: one a key and side, each with an effect."""
+    (edge,) = unit.into(number)
+    feeder = unit.nodes[edge.source]
+    return isinstance(feeder, Aggregate | Latest) and not edge.exchange and not latest.uses_order(unit, edge.source)
 
 
 def farewell(unit: Unit, ledger: Ledger) -> list[Parcel]:
