@@ -11,15 +11,15 @@ from everstate.engine.inspection import inspect
 from everstate.engine.spread import stage_groups
 from everstate.log import vectors
 from everstate.log.protocol import TopicConfig
-from everstate.topology.errors import DefinitionError, TopicNotFoundError
-from everstate.topology.nodes import Kind
+from everstate.topology.errors import DefinitionError, TombstonesMissedError, TopicNotFoundError
+from everstate.topology.nodes import Kind, Latest, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from everstate.engine.settings import Settings
-    from everstate.log.protocol import Log, Vector
+    from everstate.log.protocol import Commit, Log, Vector
     from everstate.topology.unit import Unit
 
 #: Where a service remembers how far its outputs had got when their state was cleared.
@@ -71,7 +71,8 @@ def prepare_outputs(
 
     Raises:
         TopicNotFoundError: If a source topic is missing.
-        StateError: If state is missing or damaged, or was built by another version of the service.
+        StateError: If state is missing or damaged, was built by another version of the service, or has missed
+            deletions.
     """
     if not units:
         raise DefinitionError("the service has no output", hint="Declare one with .to(TOPIC).")
@@ -104,6 +105,8 @@ def _prepare(unit: Unit, level: int, log: Log, home: Path, settings: Settings, p
     if record is not None:
         require_unchanged(unit, record.fingerprint, now)
     inspect(folder, record, last, output=name, operators=steps)
+    if last is not None:
+        require_every_deletion(unit, last, log)
     if record is None:
         record = OutputRecord(
             shards=settings.first_shards,
@@ -114,6 +117,24 @@ def _prepare(unit: Unit, level: int, log: Log, home: Path, settings: Settings, p
         )
         folder.write_record(record)
     return PreparedOutput(unit, folder, record, level)
+
+
+def require_every_deletion(unit: Unit, last: Commit, log: Log) -> None:
+    """A table that missed a tombstone would keep the row for ever.
+
+    Raises:
+        TombstonesMissedError: If compaction has dropped tombstones that the output has not read.
+    """
+    feeders = (feeder for node in unit.nodes if isinstance(node, Latest) for feeder in node.inputs)
+    tables = {feeder.topic for feeder in feeders if isinstance(feeder, Source)}
+    positions = {topic: offsets for topic, offsets in last.end.items() if topic in tables}
+    missed = log.tombstones_dropped(positions, since_ms=last.committed_ms or 0)
+    for topic in sorted(missed):
+        raise TombstonesMissedError(
+            f"output {unit.output.topic!r} was away for longer than topic {topic!r} keeps tombstones: "
+            "rows were deleted there that it would keep",
+            hint="Rebuild the state from the topics: everstate clear SERVICE.py, then run it again.",
+        )
 
 
 def _boundary(unit: Unit, home: Path, now: str) -> Vector:

@@ -20,6 +20,7 @@ EverstateError
 │   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
 │   ├── CheckpointDamagedError   a part of it cannot be read
 │   ├── CommitConflictError      a batch was committed before with another content
+│   ├── TombstonesMissedError    deletions were compacted away before they were read
 │   └── ServiceChangedError      the service is not the one that built the state
 ├── RecordError                  one record cannot be processed
 │   ├── DecodeError              its bytes do not fit the schema
@@ -162,6 +163,10 @@ class CheckpointDamagedError(StateError):
 
 class CommitConflictError(StateError):
     """A batch was committed before with another content."""
+
+
+class TombstonesMissedError(StateError):
+    """Deletions were compacted away before they were read."""
 
 
 class ServiceChangedError(StateError):

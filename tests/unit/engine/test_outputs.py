@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 import everstate as es
 from everstate import col
 from everstate.engine.clearing import clear_state
 from everstate.engine.folder import OutputFolder, service_folder
-from everstate.engine.outputs import levels, prepare_outputs
+from everstate.engine.outputs import levels, prepare_outputs, require_every_deletion
 from everstate.engine.settings import Settings
 from everstate.log.opening import open_log
 from everstate.log.protocol import Commit, TopicConfig
@@ -15,6 +16,7 @@ from everstate.topology.errors import (
     CheckpointMissingError,
     DefinitionError,
     ServiceChangedError,
+    TombstonesMissedError,
     TopicNotFoundError,
 )
 
@@ -121,6 +123,56 @@ def test_prepare_damaged_record_is_named(log):
     middle.folder.record_file.write_text("{}")
     with pytest.raises(CheckpointDamagedError, match=r"output\.json"):
         prepare(log, service(log))
+
+
+def table_service(log):
+    app = es.Service("svc", log=log.url)
+    app.table("rows", key="id", schema=SCHEMA).to("copy")
+    return app
+
+
+def sent(log, *records):
+    """Append to the table's topic, on partition 0."""
+    keys, values = (
+        [None if text is None else text.encode() for text in column] for column in zip(*records, strict=True)
+    )
+    schema = {"key": pl.Binary, "value": pl.Binary}
+    log.append("rows", pl.DataFrame({"key": keys, "value": values}, schema=schema))
+
+
+def test_require_every_deletion_tombstones_that_were_compacted_away_unread_are_named(log):
+    log.create_topic("rows", TopicConfig(compact=True, delete_retention_ms=0))
+    (unit,) = table_service(log).units()
+    log.create_topic("copy", TopicConfig(compact=True))
+    sent(log, ("a", '{"amount": 1}'), ("b", '{"amount": 1}'))
+    published(log, "copy", {"rows": {0: 2}})
+    sent(log, ("a", None))
+    require_every_deletion(unit, log.last_commit("svc", "copy"), log)
+    log.compact("rows")
+    with pytest.raises(TombstonesMissedError, match=r"'copy'.*'rows'[\s\S]*everstate clear"):
+        require_every_deletion(unit, log.last_commit("svc", "copy"), log)
+
+
+def test_require_every_deletion_tombstones_that_were_read_before_they_went_are_not_missed(log):
+    log.create_topic("rows", TopicConfig(compact=True, delete_retention_ms=0))
+    (unit,) = table_service(log).units()
+    log.create_topic("copy", TopicConfig(compact=True))
+    sent(log, ("a", '{"amount": 1}'), ("a", None), ("b", '{"amount": 1}'))
+    published(log, "copy", {"rows": {0: 3}})
+    log.compact("rows")
+    require_every_deletion(unit, log.last_commit("svc", "copy"), log)
+
+
+def test_require_every_deletion_of_a_topic_read_as_a_stream_is_not_asked_for(log):
+    log.create_topic("rows", TopicConfig(compact=True, delete_retention_ms=0))
+    app = es.Service("svc", log=log.url)
+    app.stream("rows", key="id", schema=SCHEMA).to("copy")
+    log.create_topic("copy")
+    sent(log, ("a", '{"amount": 1}'))
+    published(log, "copy", {"rows": {0: 1}})
+    sent(log, ("a", None))
+    log.compact("rows")
+    require_every_deletion(app.units()[0], log.last_commit("svc", "copy"), log)
 
 
 def test_clear_remembers_how_far_each_output_had_published(log):
