@@ -13,7 +13,7 @@ help: ## list the commands
 setup: ## make .venv, get Java where it is missing, prepare a quick start; does nothing if all is there
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/setup_environment.py
 	@$(PYTHON_IN_VENV) scripts/setup_java.py
-	@$(PYTHON_IN_VENV) scripts/class_archive.py
+	@$(PYTHON_IN_VENV) -m everstate.cli.main prepare
 
 demo: setup ## the story in the terminal: totals that follow changes and survive a kill
 	@$(PYTHON_IN_VENV) examples/demo.py

@@ -36,7 +36,7 @@ def measure(scale: Scale, say: Callable[[str], None]) -> tuple[dict[str, Any], l
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             seconds.append(first_record(Path(folder)))
     archive = is_whole(archive_path())
-    note = "with the class data archive" if archive else "without a class data archive: run `make setup`"
+    note = "with the class data archive" if archive else "without a class data archive: run `everstate prepare`"
     figure = Figure("everstate run to the first output record, cold", statistics.median(seconds), "s", note=note)
     return {"seconds": seconds, "class_data_archive": archive}, [figure]
 

@@ -12,6 +12,7 @@ from everstate.cli.clear import clear
 from everstate.cli.consume import consume
 from everstate.cli.describe import describe
 from everstate.cli.graph import graph
+from everstate.cli.prepare import prepare
 from everstate.cli.produce import produce
 from everstate.cli.run import run
 from everstate.cli.topic import topic_app
@@ -28,6 +29,7 @@ app.command()(run)
 app.command()(describe)
 app.command()(graph)
 app.command()(clear)
+app.command()(prepare)
 app.add_typer(topic_app, name="topic", help="Create, list, describe, compact and delete topics.")
 app.command()(produce)
 app.command()(consume)

@@ -54,6 +54,7 @@ def run(  # noqa: PLR0913 - each option is a parameter
 ) -> None:
     """Run a service until it is stopped with Ctrl-C or SIGTERM, or with --once until its sources are drained."""
     described = load_service(file, service=service, config=read_config(config, assignments or []))
+    from everstate.engine.archive import is_prepared  # noqa: PLC0415 - as below
     from everstate.engine.runner import Runner  # noqa: PLC0415 - a mistake in the file shows before Spark is imported
 
     runner = Runner(
@@ -70,4 +71,6 @@ def run(  # noqa: PLR0913 - each option is a parameter
         log_level=log_level,
         quick_start=quick_start,
     )
+    if not quiet and not is_prepared():
+        typer.echo("Spark will start in half the time after: everstate prepare (once, half a minute)", err=True)
     runner.run(once=once)

@@ -1,8 +1,9 @@
 """Class data archive: lets Java map Spark's classes instead of loading and checking them anew at every start.
 
 It halves the time to a session and to the first micro-batch. The archive is a file in the user's cache, made once by
-the set-up from a short training run (`archive_training`). It belongs to one Java and one set of jars; all of that is in
-its name, so a stale one is never picked up. It only ever saves time: whatever is wrong with it, Spark starts without.
+`everstate prepare` from a short training run (`archive_training`). It belongs to one Java and one set of jars; all of
+that is in its name, so a stale one is never picked up. It only ever saves time: whatever is wrong with it, Spark starts
+without.
 """
 
 from __future__ import annotations
@@ -51,6 +52,14 @@ def java_options(*, short_run: bool = False) -> str:
     if short_run:
         options.append("-XX:TieredStopAtLevel=1")
     return " ".join(options)
+
+
+def is_prepared() -> bool:
+    """Whether there is nothing to prepare: the archive is there, or there is no Java to make it with."""
+    try:
+        return is_whole(archive_path())
+    except EngineError:
+        return True
 
 
 def archive_path() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.failures import root_cause, workers_were_lost
 from everstate.engine.inspection import orderly_end
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from everstate.log.protocol import Lease, Log, Vector
 
 logger = logging.getLogger(__name__)
+
+#: A query that takes longer to its first batch has much to do, not processes to start.
+_COMING_UP_S: Final = 20.0
 
 
 class Execution:
@@ -47,6 +50,7 @@ class Execution:
         self._once = False
         self._restarts = 0
         self._state_bytes = 0
+        self._began = 0.0
         last = log.last_commit(output.unit.service, output.name)
         self._position = last.end if last is not None else output.record.initial
         unit, record = output.unit, output.record
@@ -93,6 +97,7 @@ class Execution:
         """
         self.output.folder.forget_stopped()
         self._once = once
+        self._began = time.monotonic()
         try:
             self._query = start_query(self._session, self._plan, self._sink, self._settings, once=once)
         except Exception as error:
@@ -123,6 +128,17 @@ class Execution:
             self.start(once=self._once)
             return True
         raise root_cause(failure, self.name, java_lives=alive) from None
+
+    def coming_up(self) -> bool:
+        """Whether it has been started, and has neither done its first batch nor found that there is nothing to do.
+
+        Raises:
+            EverstateError: If it has failed.
+        """
+        query = self._query
+        if query is None or not self.active() or time.monotonic() > self._began + _COMING_UP_S:
+            return False
+        return not self._sink.tally.batches and not query.status["message"].startswith("Waiting")
 
     def announce_stop(self) -> None:
         """A batch that begins from now on need not be waited for."""

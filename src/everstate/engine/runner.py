@@ -143,6 +143,7 @@ class Runner:
         for members in rounds:
             try:
                 for execution in members:
+                    self._await_room(members)
                     if not self._stopping.is_set():
                         execution.start(once=once)
                 self._started.set()
@@ -155,6 +156,15 @@ class Runner:
             self._wind_down(members, suppress=False)
         if self._failure is not None:
             raise self._failure
+
+    def _await_room(self, members: Sequence[Execution]) -> None:
+        """Until fewer queries are coming up than there are cores.
+
+        Every query starts processes of its own, and Spark gives up on those that take longer than ten seconds.
+        """
+        while sum(execution.coming_up() for execution in members) >= self.settings.used_cores:
+            if self._stopping.wait(_LOOK_S):
+                return
 
     def _watch(self, members: Sequence[Execution], progress: Progress) -> None:
         """Until all have ended, one has failed, or the service is to stop."""
@@ -200,11 +210,7 @@ class Runner:
 
 
 def _in_turns(executions: Sequence[Execution], cores: int) -> list[list[Execution]]:
-    """Outputs that feed others first, so that one pass drains a chain; no more at once than there are cores.
-
-    Every query starts processes of its own: more of them at once than the machine can start in time makes Spark give up
-    on some.
-    """
+    """Outputs that feed others first, so that one pass drains a chain; no more at once than there are cores."""
     found: dict[int, list[Execution]] = defaultdict(list)
     for execution in executions:
         found[execution.output.level].append(execution)

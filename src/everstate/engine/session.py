@@ -42,6 +42,9 @@ STATE: Final[dict[str, str]] = {
     f"{_STORE}.autoSnapshotRepair.enabled": "false",
 }
 
+#: On a busy machine a Python worker takes longer to say hello than the 15 seconds that Spark gives it.
+_HANDSHAKE: Final = {"spark.python.authenticate.socketTimeout": "60s"}
+
 #: What makes small batches quick.
 PACE: Final[dict[str, str]] = {
     "spark.sql.adaptive.enabled": "false",
@@ -115,6 +118,7 @@ def session_options(settings: Settings) -> dict[str, str]:
         # A worker is one of several that share the cores.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         "spark.executorEnv.OMP_NUM_THREADS": "1",
+        **_HANDSHAKE,
         **STATE,
         **PACE,
     }
