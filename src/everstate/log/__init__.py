@@ -5,6 +5,7 @@ from everstate.log.opening import open_log
 from everstate.log.protocol import (
     Commit,
     CommitResult,
+    Cutover,
     Holder,
     Lease,
     Log,
@@ -20,6 +21,7 @@ from everstate.log.protocol import (
 __all__ = [
     "Commit",
     "CommitResult",
+    "Cutover",
     "EmbeddedLog",
     "Holder",
     "Lease",

@@ -36,6 +36,9 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "log.delete.after_transaction": 16,
     "log.garbage.before_unlink": 17,
     "log.garbage.after_unlink": 18,
+    "log.cutover.before_transaction": 19,
+    "log.cutover.inside_transaction": 20,
+    "log.cutover.after_transaction": 21,
 }
 
 _hits: dict[str, int] = {}

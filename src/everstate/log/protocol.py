@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Vector: TypeAlias = dict[str, dict[int, int]]
 #: Topic to partition to the range of offsets (first, one after the last).
 Ranges: TypeAlias = dict[str, dict[int, tuple[int, int]]]
+#: What a commit means: `open` publishes, `closed` belongs to a generation that is being built and writes to topics of
+#: its own, `cutover` publishes the difference between two generations and makes the newer one the active one.
+CommitKind: TypeAlias = Literal["open", "closed", "cutover"]
 
 DAY_MS: Final = 86_400_000
 
@@ -112,6 +115,7 @@ class Commit:
         digest: Of all that the batch publishes, from `combined_digest`.
         token: Of the lease under which it is published.
         lease: Name of that lease; empty for the service's own name.
+        kind: What it means; see `CommitKind`.
         committed_ms: When the log recorded it; known only for commits that come from the log.
     """
 
@@ -125,6 +129,7 @@ class Commit:
     digest: str
     token: int
     lease: str = ""
+    kind: CommitKind = "open"
     committed_ms: int | None = field(default=None, compare=False)
 
     @property
@@ -145,6 +150,27 @@ class CommitResult:
 
     status: Literal["committed", "skipped", "corrected"]
     offsets: Ranges
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cutover:
+    """One generation of an output takes the place of another, in one step.
+
+    Attributes:
+        commit: Of kind `cutover`: the newer generation, with the last batch that its query has completed.
+        leases: All of them must be held.
+        expected: Where the topics ended to which the difference was made; if they have grown, nothing happens.
+        documents: The service's documents that change with it.
+        copies: Name of a new topic to the topic that it keeps as that is before the cutover.
+        drops: Topics that are no longer needed.
+    """
+
+    commit: Commit
+    leases: tuple[Lease, ...]
+    expected: Vector
+    documents: Mapping[str, str | None] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -275,8 +301,23 @@ class Log(Protocol):
         """
         ...
 
-    def last_commit(self, service: str, output: str) -> Commit | None:
-        """The last micro-batch of an output."""
+    def last_commit(self, service: str, output: str, generation: str | None = None) -> Commit | None:
+        """The last micro-batch that an output has published, or the last one of a generation, published or not."""
+        ...
+
+    def cutover(self, cutover: Cutover, staged: Sequence[Staged]) -> CommitResult | None:
+        """Publish the difference between two generations, once.
+
+        Returns:
+            What was published; None, and nothing was done, if a topic has grown since the difference was made.
+
+        Raises:
+            FencedError: If one of the leases belongs to another process by now.
+        """
+        ...
+
+    def order(self, service: str, output: str) -> list[Vector]:
+        """The order log of an output: where its micro-batches ended, the oldest first."""
         ...
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
@@ -303,8 +344,16 @@ class Log(Protocol):
         """A small document that a service keeps beside its topics."""
         ...
 
-    def set_meta(self, service: str, name: str, value: str | None) -> None:
-        """Store such a document; None deletes it."""
+    def set_meta(self, service: str, name: str, value: str | None, *, leases: Sequence[Lease] = ()) -> None:
+        """Store such a document, if these leases are held; None deletes it.
+
+        Raises:
+            FencedError: If one of the leases belongs to another process by now.
+        """
+        ...
+
+    def metas(self, service: str) -> dict[str, str]:
+        """All documents of a service, by name."""
         ...
 
     def forget(self, service: str) -> None:

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from everstate.topology.location import Location
 
 LONGEST: Final = 249
+#: Topics that Everstate keeps for itself begin like this.
+INTERNAL: Final = "__everstate."
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def is_internal(name: str) -> bool:
+    """Whether Everstate keeps a topic of that name for itself."""
+    return name.startswith(INTERNAL)
 
 
 def check_topic_name(name: str, *, location: Location | None = None) -> str:

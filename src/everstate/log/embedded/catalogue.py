@@ -15,7 +15,7 @@ from everstate.topology.errors import (
     TopicExistsError,
     TopicNotFoundError,
 )
-from everstate.topology.topic_names import check_topic_name
+from everstate.topology.topic_names import check_topic_name, is_internal
 
 if TYPE_CHECKING:
     import sqlite3
@@ -49,7 +49,7 @@ def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exis
     """Add a topic, or return the one that is there."""
     check_topic_name(name)
     _check_config(name, config)
-    if database.execute("SELECT 1 FROM topics WHERE name = ?", (name,)).fetchone():
+    if exists(database, name):
         if exist_ok:
             return topic_named(database, name)
         raise TopicExistsError(name)
@@ -101,9 +101,15 @@ def topic_named(database: sqlite3.Connection, name: str) -> Topic:
     return Topic(row["id"], name, row["folder"], config)
 
 
+def exists(database: sqlite3.Connection, name: str) -> bool:
+    """Whether there is a topic of that name."""
+    return database.execute("SELECT 1 FROM topics WHERE name = ?", (name,)).fetchone() is not None
+
+
 def names(database: sqlite3.Connection) -> list[str]:
-    """The names of all topics, sorted."""
-    return sorted(row["name"] for row in database.execute("SELECT name FROM topics"))
+    """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
+    found = (str(row["name"]) for row in database.execute("SELECT name FROM topics"))
+    return sorted(name for name in found if not is_internal(name))
 
 
 def delete(database: sqlite3.Connection, name: str) -> None:

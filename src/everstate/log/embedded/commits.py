@@ -6,12 +6,13 @@ second query would count the same numbers again.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Literal
 
 from everstate.log import vectors
 from everstate.log.crash import crash_point
 from everstate.log.embedded import catalogue, corrections, leases, publishing
-from everstate.log.protocol import Commit, CommitResult, Ranges, Staged
+from everstate.log.protocol import Commit, CommitResult, Ranges, Staged, Vector
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,13 +27,10 @@ def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResul
     crash_point("log.commit.before_transaction")
     with store.manifest.writing() as database:
         leases.check(database, batch.lease_name, batch.token)
-        last_id, last = _last(database, batch.service, batch.output)
+        last_id, last = _before(database, batch)
         verdict = judge(last, batch)
         if verdict == "new":
-            if last_id is not None:
-                # Only the last batch can come again, so only its segments need to be known as its own.
-                database.execute("UPDATE segments SET commit_id = NULL WHERE commit_id = ?", (last_id,))
-            commit_id = _insert(database, batch, now_ms=store.clock())
+            commit_id = follow(database, batch, now_ms=store.clock())
             result = CommitResult("committed", publishing.publish(store, database, staged, commit_id=commit_id))
             crash_point("log.commit.inside_transaction")
         elif last_id is not None and verdict == "same":
@@ -45,13 +43,22 @@ def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResul
     return result
 
 
+def follow(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
+    """Record a commit after the one before it; returns its number."""
+    last_id, _ = _before(database, batch)
+    if last_id is not None:
+        # Only the last batch can come again, so only its segments need to be known as its own.
+        database.execute("UPDATE segments SET commit_id = NULL WHERE commit_id = ?", (last_id,))
+    return _insert(database, batch, now_ms=now_ms)
+
+
 def _correct(store: Store, batch: Commit, staged: Sequence[Staged], commit_id: int) -> CommitResult:
     """Publish what the batch has now and the log does not; the files are compared outside the transaction."""
     difference = corrections.difference(store, batch, staged, commit_id)
     try:
         with store.manifest.writing() as database:
             leases.check(database, batch.lease_name, batch.token)
-            current_id, current = _last(database, batch.service, batch.output)
+            current_id, current = _before(database, batch)
             if current_id != commit_id or judge(current, batch) != "differs":
                 raise _conflict(batch, "another process committed for it at the same moment")  # noqa: TRY301 - undone below
             database.execute(
@@ -83,7 +90,8 @@ def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs
             raise _conflict(
                 batch, f"the log has this batch from {last.start} to {last.end}, not {batch.start} to {batch.end}"
             )
-        return "same" if batch.digest == last.digest else "differs"
+        # What a batch wrote to topics of its own has reached the output topic, or will, by way of a cutover.
+        return "same" if batch.digest == last.digest or batch.kind != last.kind else "differs"
     if batch.batch_id != last.batch_id + 1:
         raise _conflict(batch, f"the last batch in the log is {last.batch_id}, so the next is {last.batch_id + 1}")
     if batch.start != last.end:
@@ -95,18 +103,31 @@ def _conflict(batch: Commit, reason: str) -> CommitConflictError:
     return corrections.conflict(batch, reason)
 
 
-def last_commit(database: sqlite3.Connection, service: str, output: str) -> Commit | None:
-    """The last batch of an output."""
-    return _last(database, service, output)[1]
+def last_commit(
+    database: sqlite3.Connection, service: str, output: str, generation: str | None = None
+) -> Commit | None:
+    """The last batch that an output has published, or the last one of a generation."""
+    return _last(database, service, output, generation)[1]
 
 
-def _last(database: sqlite3.Connection, service: str, output: str) -> tuple[int | None, Commit | None]:
+def _before(database: sqlite3.Connection, batch: Commit) -> tuple[int | None, Commit | None]:
+    """The commit that a batch has to follow: while a generation is built, its own last one."""
+    return _last(database, batch.service, batch.output, batch.generation if batch.kind == "closed" else None)
+
+
+def _last(
+    database: sqlite3.Connection, service: str, output: str, generation: str | None
+) -> tuple[int | None, Commit | None]:
     row = database.execute(
-        "SELECT * FROM commits WHERE service = ? AND output = ? ORDER BY id DESC LIMIT 1", (service, output)
+        "SELECT * FROM commits WHERE service = ?1 AND output = ?2 AND "
+        "CASE WHEN ?3 IS NULL THEN kind <> 'closed' ELSE generation = ?3 END ORDER BY id DESC LIMIT 1",
+        (service, output, generation),
     ).fetchone()
-    if row is None:
-        return None, None
-    return row["id"], Commit(
+    return (None, None) if row is None else (row["id"], _commit(row))
+
+
+def _commit(row: sqlite3.Row) -> Commit:
+    return Commit(
         service=row["service"],
         output=row["output"],
         generation=row["generation"],
@@ -117,6 +138,7 @@ def _last(database: sqlite3.Connection, service: str, output: str) -> tuple[int 
         digest=row["digest"],
         token=row["token"],
         lease=row["lease"],
+        kind=row["kind"],
         committed_ms=row["committed_ms"],
     )
 
@@ -124,7 +146,7 @@ def _last(database: sqlite3.Connection, service: str, output: str) -> tuple[int 
 def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
     cursor = database.execute(
         "INSERT INTO commits (service, output, generation, query_id, batch_id, start_vector, end_vector, digest, "
-        "token, lease, committed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "token, lease, kind, committed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             batch.service,
             batch.output,
@@ -136,10 +158,33 @@ def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
             batch.digest,
             batch.token,
             batch.lease,
+            batch.kind,
             now_ms,
         ),
     )
     return int(cursor.lastrowid or 0)
+
+
+def order(database: sqlite3.Connection, service: str, output: str) -> list[Vector]:
+    """Where the batches of an output ended: those that were published, and what a newer generation added to them.
+
+    A generation that is built goes beyond the active one before it takes its place; from then on its batches count.
+    """
+    rows = database.execute(
+        "SELECT generation, kind, end_vector FROM commits WHERE service = ? AND output = ? ORDER BY id",
+        (service, output),
+    ).fetchall()
+    found: list[Vector] = []
+    built: dict[str, list[Vector]] = defaultdict(list)
+    for row in rows:
+        end = vectors.from_json(row["end_vector"])
+        if row["kind"] == "closed":
+            built[row["generation"]].append(end)
+            continue
+        for vector in [*(built.pop(row["generation"], []) if row["kind"] == "cutover" else []), end]:
+            if not found or not vectors.reached(found[-1], vector):
+                found.append(vector)
+    return found
 
 
 def _ranges(database: sqlite3.Connection, commit_id: int) -> Ranges:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue, commits, compaction, garbage, leases, publishing, reading
+from everstate.log.embedded import catalogue, commits, compaction, cutovers, documents, garbage, publishing, reading
+from everstate.log.embedded import leases as lease_rows
 from everstate.log.embedded.segments import Place
 from everstate.log.embedded.store import Clock, Store, wall_clock
 from everstate.log.protocol import (
     Commit,
     CommitResult,
+    Cutover,
     Holder,
     Lease,
     Split,
@@ -150,45 +152,54 @@ class EmbeddedLog:
         """Publish a micro-batch over all its topics, once."""
         return commits.commit(self._store, commit, staged)
 
-    def last_commit(self, service: str, output: str) -> Commit | None:
-        """The last micro-batch of an output."""
+    def last_commit(self, service: str, output: str, generation: str | None = None) -> Commit | None:
+        """The last micro-batch that an output has published, or the last one of a generation, published or not."""
         with self._store.manifest.reading() as database:
-            return commits.last_commit(database, service, output)
+            return commits.last_commit(database, service, output, generation)
+
+    def cutover(self, cutover: Cutover, staged: Sequence[Staged]) -> CommitResult | None:
+        """Publish the difference between two generations, once; None if a topic has grown since it was made."""
+        return cutovers.cutover(self._store, cutover, staged)
+
+    def order(self, service: str, output: str) -> list[Vector]:
+        """The order log of an output: where its micro-batches ended, the oldest first."""
+        with self._store.manifest.reading() as database:
+            return commits.order(database, service, output)
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
         """Take a lease; a dead holder's is taken at once, a live one's only with `take_over`."""
-        asking = holder or leases.this_process()
+        asking = holder or lease_rows.this_process()
         with self._store.manifest.writing() as database:
-            return leases.acquire(database, name, asking, take_over=take_over, now_ms=self._store.clock())
+            return lease_rows.acquire(database, name, asking, take_over=take_over, now_ms=self._store.clock())
 
     def heartbeat(self, lease: Lease) -> None:
         """Say that the holder lives."""
         with self._store.manifest.writing() as database:
-            leases.heartbeat(database, lease, now_ms=self._store.clock())
+            lease_rows.heartbeat(database, lease, now_ms=self._store.clock())
 
     def release(self, lease: Lease) -> None:
         """Give a lease back."""
         with self._store.manifest.writing() as database:
-            leases.release(database, lease)
+            lease_rows.release(database, lease)
 
     def get_meta(self, service: str, name: str) -> str | None:
         """A small document that a service keeps beside its topics."""
-        with self._store.manifest.reading() as database:
-            row = database.execute(
-                "SELECT value FROM documents WHERE service = ? AND name = ?", (service, name)
-            ).fetchone()
-        return None if row is None else str(row["value"])
+        return self.metas(service).get(name)
 
-    def set_meta(self, service: str, name: str, value: str | None) -> None:
-        """Store such a document; None deletes it."""
+    def set_meta(self, service: str, name: str, value: str | None, *, leases: Sequence[Lease] = ()) -> None:
+        """Store such a document, if these leases are held; None deletes it."""
         with self._store.manifest.writing() as database:
-            if value is None:
-                database.execute("DELETE FROM documents WHERE service = ? AND name = ?", (service, name))
-            else:
-                database.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (service, name, value))
+            for lease in leases:
+                lease_rows.check(database, lease.name, lease.token)
+            documents.write(database, service, {name: value})
+
+    def metas(self, service: str) -> dict[str, str]:
+        """All documents of a service, by name."""
+        with self._store.manifest.reading() as database:
+            return documents.read(database, service)
 
     def forget(self, service: str) -> None:
         """Drop a service's commits and documents, so that it can start anew."""
         with self._store.manifest.writing() as database:
             commits.forget(database, service)
-            database.execute("DELETE FROM documents WHERE service = ?", (service,))
+            documents.forget(database, service)

@@ -83,9 +83,10 @@ CREATE TABLE IF NOT EXISTS commits (
     digest TEXT NOT NULL,
     token INTEGER NOT NULL,
     lease TEXT NOT NULL,
+    kind TEXT NOT NULL,
     committed_ms INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS commits_by_output ON commits (service, output, id);
+CREATE INDEX IF NOT EXISTS commits_by_output ON commits (service, output, generation, id);
 CREATE TABLE IF NOT EXISTS leases (
     name TEXT PRIMARY KEY,
     token INTEGER NOT NULL,

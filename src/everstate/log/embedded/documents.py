@@ -1,0 +1,29 @@
+"""Small documents that a service keeps beside its topics. Every function runs inside a transaction of the caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+
+def read(database: sqlite3.Connection, service: str) -> dict[str, str]:
+    """All documents of a service, by name."""
+    rows = database.execute("SELECT name, value FROM documents WHERE service = ? ORDER BY name", (service,))
+    return {row["name"]: row["value"] for row in rows}
+
+
+def write(database: sqlite3.Connection, service: str, documents: Mapping[str, str | None]) -> None:
+    """Store documents; None deletes one."""
+    for name, value in documents.items():
+        if value is None:
+            database.execute("DELETE FROM documents WHERE service = ? AND name = ?", (service, name))
+        else:
+            database.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (service, name, value))
+
+
+def forget(database: sqlite3.Connection, service: str) -> None:
+    """Delete all of a service's."""
+    database.execute("DELETE FROM documents WHERE service = ?", (service,))
