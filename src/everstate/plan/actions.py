@@ -1,0 +1,307 @@
+"""What a plan consists of: one action for each output, in topological order.
+
+The list says all that the one who carries it out needs to know; `text.py` and `document.py` show the same list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from everstate.plan.differences import Difference
+    from everstate.plan.facts import Offsets
+    from everstate.plan.preview import Preview
+
+#: Records a second, where no earlier run of the output was measured.
+ASSUMED_RATE: Final = 100_000.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an output reads of a source topic to carry an action out.
+
+    Attributes:
+        topic: The topic.
+        records: How many records are read again.
+        archived: How many of them come from the service's archive.
+        start: The first offset that could be read when the plan was made, by partition.
+        end: The offset after the last one then.
+        truncated: What of its past is gone; the user has accepted that, or nothing is on the output's topic yet.
+    """
+
+    topic: str
+    records: int = 0
+    archived: int = 0
+    start: Offsets = field(default_factory=dict)
+    end: Offsets = field(default_factory=dict)
+    truncated: str = ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long an action takes.
+
+    Attributes:
+        records: To be processed.
+        rate: Records a second.
+        measured: The rate comes from an earlier run of this output; else it is assumed.
+    """
+
+    records: int
+    rate: float = ASSUMED_RATE
+    measured: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """The time."""
+        return self.records / self.rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """What happens to one output.
+
+    Attributes:
+        output: The output's topic.
+        fingerprint: Of the version that is deployed; of the active one where the output is retired.
+        active: Number of the generation that is active now; None if there is none.
+        differences: Why.
+        sources: What is read, with the state of the topics when the plan was made.
+        discards: Number of a generation that is being built for another version, and is given up.
+    """
+
+    #: The word for it, in texts and documents.
+    kind: ClassVar[str] = ""
+    output: str
+    fingerprint: str
+    active: int | None = None
+    differences: tuple[Difference, ...] = ()
+    sources: tuple[Reading, ...] = ()
+    discards: int | None = None
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        raise NotImplementedError
+
+    @property
+    def records(self) -> int:
+        """Records that are read again."""
+        return sum(reading.records for reading in self.sources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(Action):
+    """The active generation goes on."""
+
+    kind: ClassVar[str] = "nothing"
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        return f"Generation {self.active} goes on as it is."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begin(Action):
+    """The first deployment of an output.
+
+    Attributes:
+        keys: Keys that its topic has already; they are treated as those of an earlier generation.
+        estimate: How long it takes to catch up.
+        resumes: Number of a generation with this fingerprint that is half built or prepared.
+    """
+
+    kind: ClassVar[str] = "begin"
+    keys: int = 0
+    estimate: Estimate = Estimate(0)
+    resumes: int | None = None
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        if not self.keys:
+            return "The first generation processes what its sources have and publishes from the beginning."
+        return (
+            f"The topic has {_count(self.keys, 'key')} already: the first generation is calculated closed, publishes "
+            "what differs, and writes a tombstone for each key that it does not produce."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Continue(Action):
+    """The state is carried on; only new input meets the new logic."""
+
+    kind: ClassVar[str] = "continue"
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        return f"The state of generation {self.active} is carried on and results so far stand, as on_change declares."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recalculate(Action):
+    """A new generation is built from the history of its sources.
+
+    Attributes:
+        estimate: How long that takes.
+        stream: The output is a stream, so what it has published stands.
+        asked: It was asked for, whether or not something differs.
+        instead: Why the state is not carried on or migrated although `on_change` says so; else empty.
+        resumes: Number of a generation with this fingerprint that is half built or prepared.
+    """
+
+    kind: ClassVar[str] = "recalculate"
+    estimate: Estimate
+    stream: bool = False
+    asked: bool = False
+    instead: str = ""
+    resumes: int | None = None
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        beside = f" beside generation {self.active}" if self.active is not None else ""
+        if self.stream:
+            return (
+                f"State is rebuilt{beside} without publishing; what the stream has published stands, and the new "
+                "version goes on where the old one stops."
+            )
+        return (
+            f"A new generation is built{beside}; then what differs is published, with a tombstone for each key that it "
+            "does not produce."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Migrate(Action):
+    """Stored state is converted, and a sample of keys is recalculated to check it.
+
+    Attributes:
+        estimate: How long a recalculation takes, should the sample not agree.
+    """
+
+    kind: ClassVar[str] = "migrate"
+    estimate: Estimate
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        return (
+            f"The state of generation {self.active} is converted and a sample of its keys is recalculated; if they "
+            "differ, the output is recalculated."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restore(Action):
+    """A retained generation has this fingerprint: it catches up and takes over again.
+
+    Attributes:
+        generation: Its number.
+        estimate: How long it takes to catch up.
+    """
+
+    kind: ClassVar[str] = "restore"
+    generation: int
+    estimate: Estimate
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        return (
+            f"Generation {self.generation} is this version: it catches up from where it stopped, without a replay, and "
+            "publishes what differs."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retire(Action):
+    """The output is no longer declared.
+
+    Attributes:
+        keys: Live keys on its topic.
+        keep_topic: They stay as they are.
+        readers: Outputs of the service that still read the topic.
+    """
+
+    kind: ClassVar[str] = "retire"
+    keys: int = 0
+    keep_topic: bool = False
+    readers: tuple[str, ...] = ()
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        if self.active is None:
+            return "The generation that is being built is given up."
+        if self.keep_topic or not self.keys:
+            return f"Generation {self.active} is retired and the topic stays as it is."
+        readers = f", which {' and '.join(self.readers)} will see" if self.readers else ""
+        return f"Generation {self.active} is retired and {_count(self.keys, 'key')} get a tombstone each{readers}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refuse(Action):
+    """It cannot be done; the active generation, if there is one, stays in place.
+
+    Attributes:
+        problem: What is wrong.
+        hint: What to do, with the command.
+    """
+
+    kind: ClassVar[str] = "refuse"
+    problem: str
+    hint: str
+
+    @property
+    def follows(self) -> str:
+        """What happens, in one sentence."""
+        stays = f"; generation {self.active} stays in place" if self.active is not None else ""
+        return f"Nothing is started{stays}."
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What happens if a service is started now.
+
+    Attributes:
+        service: Its name.
+        actions: One for each output; one that another reads comes first, retired ones come last.
+        previews: What a recalculation in the shadow has found, by output.
+    """
+
+    service: str
+    actions: tuple[Action, ...]
+    previews: tuple[Preview, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[Refuse, ...]:
+        """What stands in the way of starting the service."""
+        return tuple(action for action in self.actions if isinstance(action, Refuse))
+
+    @property
+    def changes(self) -> tuple[Action, ...]:
+        """All actions that do something."""
+        return tuple(action for action in self.actions if not isinstance(action, Nothing))
+
+    def action(self, output: str) -> Action:
+        """The action of an output.
+
+        Raises:
+            KeyError: If the plan has no such output.
+        """
+        for action in self.actions:
+            if action.output == output:
+                return action
+        raise KeyError(output)
+
+    def preview(self, output: str) -> Preview | None:
+        """What the shadow has found for an output."""
+        return next((preview for preview in self.previews if preview.output == output), None)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

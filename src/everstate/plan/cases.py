@@ -1,0 +1,232 @@
+"""What happens to one output that a service declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypedDict
+
+from everstate.plan.actions import (
+    ASSUMED_RATE,
+    Action,
+    Begin,
+    Continue,
+    Estimate,
+    Migrate,
+    Nothing,
+    Reading,
+    Recalculate,
+    Refuse,
+    Restore,
+)
+from everstate.plan.carrying import obstacle
+from everstate.plan.differences import Category, Difference, differences
+from everstate.plan.facts import SourceFacts
+from everstate.plan.history import Need, gap, needs
+from everstate.plan.matching import source_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts
+    from everstate.topology.prints import UnitPrint
+
+
+class _Base(TypedDict):
+    output: str
+    fingerprint: str
+    active: int | None
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One output that the service declares.
+
+    Attributes:
+        sources: Facts about the topics that it reads, as far as they exist.
+        upstream: What happens to those of them that are outputs of the same service.
+    """
+
+    new: UnitPrint
+    facts: OutputFacts
+    sources: Mapping[str, SourceFacts]
+    upstream: Mapping[str, Action]
+    on_change: OnChange
+    options: Options
+
+    def action(self) -> Action:
+        """What happens to it."""
+        if problems := list(self._unreadable()):
+            return self._refuse(problems)
+        if self.facts.active is None:
+            return self._begin()
+        if self.new.output in self.options.recalculate:
+            return self._recalculate(asked=True)
+        if not self._differences:
+            return Nothing(**self._base, sources=self._readings(replay=False), discards=self._discards)
+        if (retained := self._retained()) is not None:
+            return Restore(
+                **self._base,
+                sources=tuple(self._rest(retained)),
+                discards=self._discards,
+                generation=retained.generation,
+                estimate=self._estimate(tuple(self._rest(retained))),
+            )
+        if self.on_change != "recalculate":
+            return self._carry_on(self.facts.active)
+        return self._recalculate()
+
+    @cached_property
+    def _differences(self) -> tuple[Difference, ...]:
+        active, wanted = self.facts.active, self.options.shards
+        found = list(differences(active.print if active else None, self.new))
+        if active and wanted not in {None, active.shards}:
+            cause = "The output is divided into another number of shards, which changes no result."
+            found.append(Difference(Category.SHARDS, "", cause, old=str(active.shards), new=str(wanted)))
+        if active and self.facts.mismatch:
+            cause = f"The libraries of today calculate another result: {self.facts.mismatch}."
+            found.append(Difference(Category.LIBRARY, "", cause, old=_versions(active.print), new=_versions(self.new)))
+        return tuple(found)
+
+    @property
+    def _base(self) -> _Base:
+        return {
+            "output": self.new.output,
+            "fingerprint": self.new.fingerprint,
+            "active": self.facts.active.generation if self.facts.active else None,
+            "differences": self._differences,
+        }
+
+    @cached_property
+    def _pending(self) -> Deployed | None:
+        """A generation of this very version that is half built or prepared, and can go on."""
+        pending = self.facts.pending
+        return pending if pending is not None and self._is_this(pending) else None
+
+    @property
+    def _discards(self) -> int | None:
+        """The generation that is being built for another version."""
+        return self.facts.pending.generation if self.facts.pending and self._pending is None else None
+
+    def _is_this(self, deployed: Deployed) -> bool:
+        shards = self.options.shards or (self.facts.active.shards if self.facts.active else deployed.shards)
+        return deployed.resumable and deployed.print.fingerprint == self.new.fingerprint and deployed.shards == shards
+
+    def _retained(self) -> Deployed | None:
+        if self.facts.mismatch:
+            return None  # its results, too, come from the libraries of then
+        return next((deployed for deployed in self.facts.retained if self._is_this(deployed)), None)
+
+    def _begin(self) -> Action:
+        readings = self._readings()
+        problems = list(self._gaps())
+        if problems and self.facts.keys and self.new.kind == "table":
+            return self._refuse(problems)
+        return Begin(
+            **self._base,
+            sources=readings,
+            discards=self._discards,
+            keys=self.facts.keys if self.new.kind == "table" else 0,
+            estimate=self._estimate(readings),
+            resumes=self._pending.generation if self._pending else None,
+        )
+
+    def _recalculate(self, *, asked: bool = False, instead: str = "") -> Action:
+        if problems := list(self._gaps()):
+            return self._refuse(problems)
+        readings = self._readings()
+        return Recalculate(
+            **self._base,
+            sources=readings,
+            discards=self._discards,
+            estimate=self._estimate(readings),
+            stream=self.new.kind == "stream",
+            asked=asked,
+            instead=instead,
+            resumes=self._pending.generation if self._pending else None,
+        )
+
+    def _carry_on(self, active: Deployed) -> Action:
+        """What `on_change` declares, where the state of the active generation allows it."""
+        migrates = self.on_change == "migrate"
+        reason = obstacle(active.print, self.new, converts=migrates)
+        if any(difference.category is Category.SHARDS for difference in self._differences):
+            reason = reason or "the shards are others"
+        if reason:
+            word = "migrated" if migrates else "carried on"
+            return self._recalculate(instead=f"State cannot be {word}: {reason}.")
+        readings = self._readings(replay=False)
+        if migrates:
+            estimate = self._estimate(self._readings())
+            return Migrate(**self._base, sources=readings, discards=self._discards, estimate=estimate)
+        return Continue(**self._base, sources=readings, discards=self._discards)
+
+    def _refuse(self, problems: list[tuple[str, str]]) -> Refuse:
+        return Refuse(
+            **self._base,
+            sources=self._readings(replay=False),
+            problem="; ".join(problem for problem, _ in problems),
+            hint=" ".join(dict.fromkeys(hint for _, hint in problems)),
+        )
+
+    def _unreadable(self) -> Iterator[tuple[str, str]]:
+        """Sources that cannot be read, each with what to do; those that the service makes itself come into being."""
+        for topic in source_topics(self.new):
+            facts = self.sources.get(topic, SourceFacts(topic=topic, exists=False))
+            upstream = self.upstream.get(topic)
+            if isinstance(upstream, Refuse) and not facts.exists:
+                yield f"topic {topic} does not exist yet, and the output that makes it is refused", "See there."
+            elif not facts.exists and upstream is None:
+                yield f"topic {topic} does not exist", f"Create it: everstate topic create {topic}"
+            elif facts.problem:
+                yield f"topic {topic} cannot be read: {facts.problem}", f"See it: everstate topic describe {topic}"
+
+    def _gaps(self) -> Iterator[tuple[str, str]]:
+        """What is gone of the history that the output needs, each with what to do."""
+        if self._pending is not None:
+            return  # it has read the past already
+        for topic, need in needs(self.new).items():
+            lost = gap(self.sources[topic], need) if topic in self.sources else ""
+            if lost and topic not in self.options.accept_truncated:
+                command = f"everstate run {self.options.file} --accept-truncated {topic}"
+                future = ""
+                if need is Need.ALL:
+                    future = " A source that is declared with keep_history=True is archived before records go."
+                yield f"topic {topic} {lost}", f"Go on with what is left: {command}.{future}"
+
+    def _readings(self, *, replay: bool = True) -> tuple[Reading, ...]:
+        """What is read of each source: all that is needed of its past, or nothing but what comes."""
+        if replay and self._pending is not None:
+            return tuple(self._rest(self._pending))
+        return tuple(
+            Reading(
+                topic,
+                records=facts.records if replay and need is not Need.NOTHING else 0,
+                archived=facts.archived if replay and need is not Need.NOTHING else 0,
+                start=facts.start,
+                end=facts.end,
+                truncated=gap(facts, need) if replay else "",
+            )
+            for topic, need, facts in self._needed()
+        )
+
+    def _rest(self, deployed: Deployed) -> Iterator[Reading]:
+        """What a generation that stopped has not read yet."""
+        for topic, _, facts in self._needed():
+            stands = deployed.end.get(topic, {})
+            rest = sum(end - stands.get(partition, 0) for partition, end in facts.end.items())
+            yield Reading(topic, records=max(rest, 0), start=facts.start, end=facts.end)
+
+    def _needed(self) -> Iterator[tuple[str, Need, SourceFacts]]:
+        for topic, need in sorted(needs(self.new).items()):
+            yield topic, need, self.sources.get(topic, SourceFacts(topic=topic, exists=False))
+
+    def _estimate(self, readings: tuple[Reading, ...]) -> Estimate:
+        known = [self.facts.active, self.facts.pending, *self.facts.retained]
+        rate = next((deployed.rate for deployed in known if deployed is not None and deployed.rate), None)
+        return Estimate(sum(reading.records for reading in readings), rate or ASSUMED_RATE, measured=rate is not None)
+
+
+def _versions(described: UnitPrint) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(described.libraries.items()))

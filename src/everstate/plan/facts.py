@@ -1,0 +1,104 @@
+"""What a plan must know: the registry's generations, the log's topics, and what the user asks for, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from everstate.topology.prints import UnitPrint
+
+#: Partition to offset.
+Offsets: TypeAlias = dict[int, int]
+#: What a user wants to happen to an output that has changed.
+OnChange: TypeAlias = Literal["recalculate", "continue", "migrate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFacts:
+    """What the log says about a source topic now.
+
+    Attributes:
+        topic: The topic.
+        exists: It is there.
+        problem: Why it cannot be read; empty if it can.
+        records: Records that can be read, from the topic and from the service's archive of it.
+        archived: How many of these only the archive has.
+        missing: Records that retention has removed and no archive has.
+        start: The first offset that can be read, by partition.
+        end: The offset that the next record will get, by partition.
+        compacted: The topic keeps only the last record of each key.
+        superseded: Records that compaction has removed; None where the log cannot tell.
+        stored: The active generation holds the latest value of each key, which can stand in for missing records.
+    """
+
+    topic: str
+    exists: bool = True
+    problem: str = ""
+    records: int = 0
+    archived: int = 0
+    missing: int = 0
+    start: Offsets = field(default_factory=dict)
+    end: Offsets = field(default_factory=dict)
+    compacted: bool = False
+    superseded: int | None = None
+    stored: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """One generation of an output.
+
+    Attributes:
+        print: What it is.
+        generation: Its number.
+        shards: Into how many shards its keys are divided.
+        end: Where it stands in its sources, by topic.
+        rate: Records a second of its recalculation; None if it had none.
+        resumable: Its state is whole, and its sources have all that follows `end`.
+    """
+
+    print: UnitPrint
+    generation: int
+    shards: int = 1
+    end: dict[str, Offsets] = field(default_factory=dict)
+    rate: float | None = None
+    resumable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFacts:
+    """What the registry and the log know of an output.
+
+    Attributes:
+        active: The generation that publishes.
+        pending: One that is being built, or was prepared by a preview.
+        retained: Retired ones whose state is kept, the newest first.
+        keys: Live keys on the output's topic.
+        mismatch: What sampled inputs give otherwise under the Python or Polars of today; empty if nothing.
+    """
+
+    active: Deployed | None = None
+    pending: Deployed | None = None
+    retained: tuple[Deployed, ...] = ()
+    keys: int = 0
+    mismatch: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the user asks for with this run.
+
+    Attributes:
+        recalculate: Outputs to rebuild although nothing has changed.
+        accept_truncated: Topics whose lost past is accepted.
+        keep_topic: Topics of retired outputs stay as they are.
+        shards: Shards of an output; None keeps what it has.
+        file: The service's file, for commands in hints.
+    """
+
+    recalculate: tuple[str, ...] = ()
+    accept_truncated: tuple[str, ...] = ()
+    keep_topic: bool = False
+    shards: int | None = None
+    file: str = "SERVICE.py"

@@ -1,0 +1,76 @@
+"""What a recalculation in the shadow has found: exact counts, and samples to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What a cutover would write, in keys.
+
+    Attributes:
+        new: Keys that the topic does not have.
+        changed: Keys that get another value.
+        stale: Keys that the new version does not produce, and that get a tombstone.
+        unchanged: Keys for which nothing is written.
+        newly_dead: Records that the active version accepted and the new one dead-letters.
+    """
+
+    new: int = 0
+    changed: int = 0
+    stale: int = 0
+    unchanged: int = 0
+    newly_dead: int = 0
+
+    @property
+    def live(self) -> int:
+        """Keys that the topic has now."""
+        return self.changed + self.stale + self.unchanged
+
+    @property
+    def written(self) -> int:
+        """Records that the cutover writes."""
+        return self.new + self.changed + self.stale
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A key with its value before and after, as text; None where it has none."""
+
+    key: str
+    old: str | None = None
+    new: str | None = None
+
+
+@dataclass(frozen=True)
+class DeadRecord:
+    """A record that the active version accepted and the new one dead-letters."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What the new version of an output would change.
+
+    Attributes:
+        output: The output's topic.
+        generation: Number of the generation that was prepared, which the next run can cut over to.
+        counts: Exact.
+        new: Some of the new keys.
+        changed: Some of the changed ones.
+        stale: Some of the stale ones.
+        dead: Some of the records that are newly dead.
+    """
+
+    output: str
+    generation: int | None = None
+    counts: Counts
+    new: tuple[Sample, ...] = ()
+    changed: tuple[Sample, ...] = ()
+    stale: tuple[Sample, ...] = ()
+    dead: tuple[DeadRecord, ...] = ()

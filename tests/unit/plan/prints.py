@@ -1,0 +1,58 @@
+"""Prints made by hand: small topologies in a few words."""
+
+from __future__ import annotations
+
+from everstate.topology.prints import NodePrint, Part, PartKind, UnitPrint
+
+
+def part(kind: PartKind, text: str, *, digest: str = "", shape: str = "", location: str = "") -> Part:
+    return Part(kind, digest or text, shape or digest or text, text, location)
+
+
+def node(name: str, *inputs: str, stateful: bool = False, at: str = "", **parts: Part) -> NodePrint:
+    operation = name.rsplit(".", 1)[1].rsplit("-", 1)[0] if name[-1].isdigit() else name.rsplit(".", 1)[1]
+    return NodePrint(name, operation, inputs, stateful, parts, at)
+
+
+def source(topic: str, *, key: str = "id", schema: str = "id: str, amount: int", at: str = "shop.py:3") -> NodePrint:
+    return node(
+        f"{topic}.source",
+        at=at,
+        topic=part("topic", topic),
+        key=part("key", key),
+        schema=part("schema", schema),
+    )
+
+
+def table(topic: str, *, at: str = "shop.py:3") -> NodePrint:
+    return node(f"{topic}.table", f"{topic}.source", stateful=True, at=at)
+
+
+def filtered(name: str, feeder: str, predicate: str, *, at: str = "shop.py:5") -> NodePrint:
+    return node(name, feeder, at=at, predicate=part("expression", predicate))
+
+
+def grouped(name: str, feeder: str, by: str, result: str, *, at: str = "shop.py:7") -> NodePrint:
+    return node(name, feeder, stateful=True, at=at, by=part("grouping", by), results=part("expression", result))
+
+
+def output(topic: str, feeder: str, *, at: str = "shop.py:9") -> NodePrint:
+    return node(f"{topic}.output", feeder, at=at, topic=part("topic", topic), format=part("parameter", "json"))
+
+
+def unit(topic: str, *nodes: NodePrint, **others) -> UnitPrint:
+    """An output with these nodes; the output's own node is put last."""
+    kind = others.pop("kind", "table")
+    return UnitPrint("shop", topic, kind, (*nodes, output(topic, nodes[-1].name)), **others)
+
+
+def totals(*, predicate: str = "amount > 0", by: str = "customer", result: str = "sum(amount)", **others) -> UnitPrint:
+    """orders, filtered and grouped: the usual example."""
+    return unit(
+        "totals",
+        source("orders"),
+        table("orders"),
+        filtered("orders.filter", "orders.table", predicate),
+        grouped("totals.aggregate", "orders.filter", by, result),
+        **others,
+    )
