@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from everstate.plan.words import counted, listed
+
 if TYPE_CHECKING:
     from everstate.plan.differences import Difference
     from everstate.plan.facts import Offsets
@@ -73,6 +75,8 @@ class Action:
 
     #: The word for it, in texts and documents.
     kind: ClassVar[str] = ""
+    #: It ends in a cutover, which publishes differences.
+    publishes: ClassVar[bool] = False
     output: str
     fingerprint: str
     active: int | None = None
@@ -93,14 +97,20 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True)
 class Nothing(Action):
-    """The active generation goes on."""
+    """The active generation goes on.
+
+    Attributes:
+        consumes: Outputs of the same service whose differences it takes in, as it takes in any other record.
+    """
 
     kind: ClassVar[str] = "nothing"
+    consumes: tuple[str, ...] = ()
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
-        return f"Generation {self.active} goes on as it is."
+        taken = f" and takes in what differs in {listed(self.consumes)}" if self.consumes else ""
+        return f"Generation {self.active} goes on as it is{taken}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +124,7 @@ class Begin(Action):
     """
 
     kind: ClassVar[str] = "begin"
+    publishes: ClassVar[bool] = True
     keys: int = 0
     estimate: Estimate = Estimate(0)
     resumes: int | None = None
@@ -124,7 +135,7 @@ class Begin(Action):
         if not self.keys:
             return "The first generation processes what its sources have and publishes from the beginning."
         return (
-            f"The topic has {_count(self.keys, 'key')} already: the first generation is calculated closed, publishes "
+            f"The topic has {counted(self.keys, 'key')} already: the first generation is calculated closed, publishes "
             "what differs, and writes a tombstone for each key that it does not produce."
         )
 
@@ -154,6 +165,7 @@ class Recalculate(Action):
     """
 
     kind: ClassVar[str] = "recalculate"
+    publishes: ClassVar[bool] = True
     estimate: Estimate
     stream: bool = False
     asked: bool = False
@@ -184,6 +196,7 @@ class Migrate(Action):
     """
 
     kind: ClassVar[str] = "migrate"
+    publishes: ClassVar[bool] = True
     estimate: Estimate
 
     @property
@@ -205,6 +218,7 @@ class Restore(Action):
     """
 
     kind: ClassVar[str] = "restore"
+    publishes: ClassVar[bool] = True
     generation: int
     estimate: Estimate
 
@@ -228,6 +242,7 @@ class Retire(Action):
     """
 
     kind: ClassVar[str] = "retire"
+    publishes: ClassVar[bool] = True
     keys: int = 0
     keep_topic: bool = False
     readers: tuple[str, ...] = ()
@@ -239,8 +254,8 @@ class Retire(Action):
             return "The generation that is being built is given up."
         if self.keep_topic or not self.keys:
             return f"Generation {self.active} is retired and the topic stays as it is."
-        readers = f", which {' and '.join(self.readers)} will see" if self.readers else ""
-        return f"Generation {self.active} is retired and {_count(self.keys, 'key')} get a tombstone each{readers}."
+        readers = f", which {listed(self.readers)} will see" if self.readers else ""
+        return f"Generation {self.active} is retired, with a tombstone for each of its {counted(self.keys, 'key')}{readers}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +316,3 @@ class Plan:
     def preview(self, output: str) -> Preview | None:
         """What the shadow has found for an output."""
         return next((preview for preview in self.previews if preview.output == output), None)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -28,7 +28,7 @@ from everstate.plan.matching import source_topics
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts
+    from everstate.plan.facts import Deployed, Offsets, OnChange, Options, OutputFacts
     from everstate.topology.prints import UnitPrint
 
 
@@ -64,14 +64,19 @@ class Case:
         if self.new.output in self.options.recalculate:
             return self._recalculate(asked=True)
         if not self._differences:
-            return Nothing(**self._base, sources=self._readings(replay=False), discards=self._discards)
+            return Nothing(
+                **self._base,
+                sources=self._readings(replay=False),
+                discards=self._given_up,
+                consumes=tuple(topic for topic, action in self.upstream.items() if action.publishes),
+            )
         if (retained := self._retained()) is not None:
             return Restore(
                 **self._base,
-                sources=tuple(self._rest(retained)),
-                discards=self._discards,
+                sources=self._rest(retained),
+                discards=self._given_up,
                 generation=retained.generation,
-                estimate=self._estimate(tuple(self._rest(retained))),
+                estimate=self._estimate(self._rest(retained)),
             )
         if self.on_change != "recalculate":
             return self._carry_on(self.facts.active)
@@ -105,9 +110,9 @@ class Case:
         return pending if pending is not None and self._is_this(pending) else None
 
     @property
-    def _discards(self) -> int | None:
-        """The generation that is being built for another version."""
-        return self.facts.pending.generation if self.facts.pending and self._pending is None else None
+    def _given_up(self) -> int | None:
+        """The generation that is being built, unless it is the one to go on with."""
+        return self.facts.pending.generation if self.facts.pending else None
 
     def _is_this(self, deployed: Deployed) -> bool:
         shards = self.options.shards or (self.facts.active.shards if self.facts.active else deployed.shards)
@@ -126,7 +131,7 @@ class Case:
         return Begin(
             **self._base,
             sources=readings,
-            discards=self._discards,
+            discards=None if self._pending else self._given_up,
             keys=self.facts.keys if self.new.kind == "table" else 0,
             estimate=self._estimate(readings),
             resumes=self._pending.generation if self._pending else None,
@@ -139,7 +144,7 @@ class Case:
         return Recalculate(
             **self._base,
             sources=readings,
-            discards=self._discards,
+            discards=None if self._pending else self._given_up,
             estimate=self._estimate(readings),
             stream=self.new.kind == "stream",
             asked=asked,
@@ -156,11 +161,12 @@ class Case:
         if reason:
             word = "migrated" if migrates else "carried on"
             return self._recalculate(instead=f"State cannot be {word}: {reason}.")
-        readings = self._readings(replay=False)
-        if migrates:
-            estimate = self._estimate(self._readings())
-            return Migrate(**self._base, sources=readings, discards=self._discards, estimate=estimate)
-        return Continue(**self._base, sources=readings, discards=self._discards)
+        if not migrates:
+            return Continue(**self._base, sources=self._readings(replay=False), discards=self._given_up)
+        if problems := list(self._gaps()):
+            return self._refuse(problems)  # the sample that proves the conversion is recalculated from history
+        readings = self._readings()
+        return Migrate(**self._base, sources=readings, discards=self._given_up, estimate=self._estimate(readings))
 
     def _refuse(self, problems: list[tuple[str, str]]) -> Refuse:
         return Refuse(
@@ -198,7 +204,7 @@ class Case:
     def _readings(self, *, replay: bool = True) -> tuple[Reading, ...]:
         """What is read of each source: all that is needed of its past, or nothing but what comes."""
         if replay and self._pending is not None:
-            return tuple(self._rest(self._pending))
+            return self._rest(self._pending)
         return tuple(
             Reading(
                 topic,
@@ -211,12 +217,12 @@ class Case:
             for topic, need, facts in self._needed()
         )
 
-    def _rest(self, deployed: Deployed) -> Iterator[Reading]:
+    def _rest(self, deployed: Deployed) -> tuple[Reading, ...]:
         """What a generation that stopped has not read yet."""
-        for topic, _, facts in self._needed():
-            stands = deployed.end.get(topic, {})
-            rest = sum(end - stands.get(partition, 0) for partition, end in facts.end.items())
-            yield Reading(topic, records=max(rest, 0), start=facts.start, end=facts.end)
+        return tuple(
+            Reading(topic, records=_behind(facts, deployed.end.get(topic, {})), start=facts.start, end=facts.end)
+            for topic, _, facts in self._needed()
+        )
 
     def _needed(self) -> Iterator[tuple[str, Need, SourceFacts]]:
         for topic, need in sorted(needs(self.new).items()):
@@ -226,6 +232,12 @@ class Case:
         known = [self.facts.active, self.facts.pending, *self.facts.retained]
         rate = next((deployed.rate for deployed in known if deployed is not None and deployed.rate), None)
         return Estimate(sum(reading.records for reading in readings), rate or ASSUMED_RATE, measured=rate is not None)
+
+
+def _behind(facts: SourceFacts, stands: Offsets) -> int:
+    """Records between where a generation stands and the end."""
+    first = {partition: max(facts.start.get(partition, 0), stands.get(partition, 0)) for partition in facts.end}
+    return sum(max(end - first[partition], 0) for partition, end in facts.end.items())
 
 
 def _versions(described: UnitPrint) -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from everstate.plan.matching import source_topic
+from everstate.plan.words import counted
 
 if TYPE_CHECKING:
     from everstate.plan.facts import SourceFacts
@@ -70,9 +71,9 @@ def gap(facts: SourceFacts, need: Need) -> str:
     if facts.missing and not (facts.stored and need is Need.LATEST):
         first = ", ".join(f"{offset:,} in partition {partition}" for partition, offset in sorted(facts.start.items()))
         begins = f"; it begins at offset {first}" if first else ""
-        return f"has lost {_records(facts.missing)} to retention{begins}"
+        return f"has lost {counted(facts.missing, 'record')} to retention{begins}"
     if facts.compacted and need is Need.ALL and facts.superseded != 0:
-        lost = _records(facts.superseded) if facts.superseded else "earlier records of its keys"
+        lost = counted(facts.superseded, "record") if facts.superseded else "earlier records of its keys"
         return f"has lost {lost} to compaction, and a step depends on every record"
     return ""
 
@@ -102,7 +103,3 @@ def _downstream(unit: UnitPrint, name: str) -> list[str]:
         if not reached.isdisjoint(node.inputs):
             reached.add(node.name)
     return [node.name for node in unit.nodes if node.name in reached and node.name != name]
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record{'' if count == 1 else 's'}"

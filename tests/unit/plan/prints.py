@@ -56,3 +56,20 @@ def totals(*, predicate: str = "amount > 0", by: str = "customer", result: str =
         grouped("totals.aggregate", "orders.filter", by, result),
         **others,
     )
+
+
+def seen(*, stateful: bool = True, kind: str = "stream", **others) -> UnitPrint:
+    """clicks as a stream, by default through a function with state."""
+    step = node("clicks.stateful", "clicks.source", stateful=True, at="shop.py:6", fn=part("function", "count"))
+    return unit("seen", source("clicks"), *([step] if stateful else []), kind=kind, **others)
+
+
+def vips(*, predicate: str = "total > 1000", **others) -> UnitPrint:
+    """A table made of the output of `totals`."""
+    return unit(
+        "vips",
+        source("totals", at="shop.py:12"),
+        table("totals", at="shop.py:12"),
+        filtered("totals.filter", "totals.table", predicate, at="shop.py:13"),
+        **others,
+    )

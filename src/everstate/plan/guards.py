@@ -1,0 +1,126 @@
+"""What must not happen unasked: cutovers that would take away more than an edit usually does.
+
+Guards go by counts alone, and decide before anything is published: the active generation stays in place meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from everstate.plan.actions import Retire
+from everstate.plan.words import counted
+from everstate.topology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from everstate.plan.actions import Action
+    from everstate.plan.preview import Counts
+
+
+class Risk(StrEnum):
+    """What a guard has seen."""
+
+    MANY_TOMBSTONES = "many tombstones"
+    EMPTIED_TABLE = "emptied table"
+    RETIRED_OUTPUT = "retired output"
+    DEAD_RECORDS = "dead records"
+
+
+class Policy(StrEnum):
+    """What to do about concerns."""
+
+    #: Go on: for those who have looked, and for machines that are told to.
+    APPROVE = "approve"
+    #: Leave the active generation in place until someone approves.
+    WAIT = "wait"
+    #: Give the new generation up and stop with an error.
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How many tombstones are too many.
+
+    Attributes:
+        share: Of the live keys; a cutover may tombstone exactly this share, and no more.
+        least: Live keys that a table must have for the share to count.
+
+    Raises:
+        ConfigurationError: If the share is not between 0 and 1, or the least number is negative.
+    """
+
+    share: float = 0.2
+    least: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ConfigurationError(f"the share of keys {self.share} is not between 0 and 1")
+        if self.least < 0:
+            raise ConfigurationError(f"the least number of keys {self.least} is negative")
+
+
+@dataclass(frozen=True)
+class Concern:
+    """A reason to ask before a cutover.
+
+    Attributes:
+        risk: What was seen.
+        output: Of which output.
+        message: One sentence with the counts.
+        hint: How to approve.
+    """
+
+    risk: Risk
+    output: str
+    message: str
+    hint: str
+
+
+def concerns(
+    counts: Counts, action: Action, limits: Limits | None = None, *, file: str = "SERVICE.py"
+) -> tuple[Concern, ...]:
+    """Why an action should not be carried out unasked; empty if nothing speaks against it.
+
+    Args:
+        counts: What it would write.
+        action: What happens to the output.
+        limits: How many tombstones are too many.
+        file: The service's file, for the command in the hint.
+    """
+    hint = f"If that is meant: everstate run {file} --approve"
+    return tuple(
+        Concern(risk, action.output, message, hint) for risk, message in _seen(counts, action, limits or Limits())
+    )
+
+
+def decision(found: Sequence[Concern], policy: Policy, *, approved: bool = False) -> Policy:
+    """What to do now: `APPROVE` where nothing was found or someone has approved, else what the policy says."""
+    return policy if found and not approved else Policy.APPROVE
+
+
+def _seen(counts: Counts, action: Action, limits: Limits) -> Iterator[tuple[Risk, str]]:
+    if isinstance(action, Retire):
+        # Without an active generation nothing was published, so there is nothing to lose.
+        if action.active is not None:
+            keys = "its topic stays" if action.keep_topic else f"{counted(action.keys, 'key')} would be tombstoned"
+            yield Risk.RETIRED_OUTPUT, f"{action.output} is no longer declared and would be retired: {keys}."
+        return
+    if not action.publishes or not counts.stale:
+        return
+    if counts.stale == counts.live:
+        message = f"Every one of {counted(counts.live, 'key')} of {action.output} would be tombstoned."
+        yield Risk.EMPTIED_TABLE, message
+    elif counts.live >= limits.least and counts.stale > Fraction(str(limits.share)) * counts.live:
+        share = f"{100 * counts.stale / counts.live:.3g} %"
+        message = f"{counts.stale:,} of {counts.live:,} keys of {action.output} ({share}) would be tombstoned."
+        yield Risk.MANY_TOMBSTONES, message
+    if counts.newly_dead:
+        message = (
+            f"{counted(counts.stale, 'key')} of {action.output} would be tombstoned, and "
+            f"{counted(counts.newly_dead, 'record')} dead-lettered that the active version accepts."
+        )
+        yield Risk.DEAD_RECORDS, message

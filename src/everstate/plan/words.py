@@ -1,0 +1,40 @@
+"""Numbers and times as people read them."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    Example:
+        >>> counted(1, "key"), counted(1200, "record")
+        ('1 key', '1,200 records')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time, no more exact than an estimate can be.
+
+    Example:
+        >>> duration(0.2), duration(48), duration(600), duration(9000)
+        ('a second', '48 s', '10 min', '2.5 h')
+    """
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Names in a sentence.
+
+    Example:
+        >>> listed(("a",)), listed(("a", "b", "c"))
+        ('a', 'a, b and c')
+    """
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

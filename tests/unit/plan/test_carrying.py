@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from everstate.plan.carrying import obstacle
+from everstate.topology.prints import UnitPrint
+from tests.unit.plan.prints import filtered, node, part, seen, source, table, totals, unit
+
+
+def with_filter(*names: str) -> UnitPrint:
+    nodes = [source("orders"), table("orders")]
+    for name in names:
+        nodes.append(filtered(name, nodes[-1].name, name))
+    return unit("out", *nodes)
+
+
+def mapped(digest: str) -> UnitPrint:
+    step = node("clicks.stateful", "clicks.source", stateful=True, fn=part("function", "count", digest=digest))
+    return unit("seen", source("clicks"), step)
+
+
+@pytest.mark.parametrize("converts", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (totals(), totals(predicate="amount > 5")),
+        (with_filter("orders.filter"), with_filter("orders.filter", "orders.filter-2")),
+        (with_filter("orders.filter", "orders.filter-2"), with_filter("orders.filter")),
+        (mapped("a"), mapped("b")),
+        (totals(), totals(policy="skip")),
+    ],
+    ids=["other predicate", "step added", "step removed", "function on its own state", "policy"],
+)
+def test_obstacle_what_leaves_stored_state_alone_is_none(old, new, converts) -> None:
+    assert obstacle(old, new, converts=converts) == ""
+
+
+@pytest.mark.parametrize("converts", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (totals(), totals(by="country"), "the aggregate goes by another key"),
+        (totals(), totals(kind="stream"), "the output is a stream now"),
+        (with_filter(), unit("out", source("people"), table("people")), "it reads other topics"),
+        (seen(stateful=False), seen(), "the stateful has no state yet"),
+        (seen(), seen(stateful=False), "a stateful was removed with its state"),
+        (with_filter(), unit("out", source("orders", key="x"), table("orders")), "the source goes by another key"),
+    ],
+)
+def test_obstacle_what_moves_rows_to_other_keys_always_is(old, new, reason, converts) -> None:
+    assert obstacle(old, new, converts=converts) == reason
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        (totals(result="mean(amount)"), "the aggregate stores something else"),
+        (
+            unit("totals", source("orders", schema="id: str"), *totals().nodes[1:-1]),
+            "the source stores something else",
+        ),
+    ],
+)
+def test_obstacle_other_stored_values_are_one_unless_they_are_converted(new, reason) -> None:
+    assert obstacle(totals(), new, converts=False) == reason
+    assert obstacle(totals(), new, converts=True) == ""
