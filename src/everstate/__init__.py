@@ -16,6 +16,7 @@ from everstate.dsl.service import Service
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.kernels.state import State
+from everstate.topology.declarations import declare
 from everstate.topology.errors import EverstateError
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "col",
     "collect",
     "count",
+    "declare",
     "lit",
     "median",
     "quantile",

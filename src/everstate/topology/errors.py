@@ -5,7 +5,8 @@ EverstateError
 │   ├── UnknownColumnError       a column that is not there
 │   ├── SchemaError              a type or schema that does not fit
 │   ├── NameClashError           two things of one name
-│   └── UnsupportedError         an operation that is refused here, with what to use instead
+│   ├── UnsupportedError         an operation that is refused here, with what to use instead
+│   └── FingerprintError         something whose change could not be noticed: declare it, or write it otherwise
 ├── ConfigurationError           a setting, an option or the environment is wrong: correct it
 ├── LogError                     a topic cannot be used as asked
 │   ├── TopicNameError           not a valid topic name
@@ -22,6 +23,11 @@ EverstateError
 │   ├── CommitConflictError      a batch was committed before with another content
 │   ├── TombstonesMissedError    deletions were compacted away before they were read
 │   └── ServiceChangedError      the service is not the one that built the state
+├── DeploymentError              a new version cannot take the place of the active one
+│   ├── GenerationError          there is no such generation, or it is not at that point of its life
+│   ├── ApprovalNeededError      the cutover would remove more than it may without being approved
+│   ├── HistoryTruncatedError    a source no longer has all the records that a recalculation needs
+│   └── PlanDriftError           code or sources are not those that the plan was made for
 ├── RecordError                  one record cannot be processed
 │   ├── DecodeError              its bytes do not fit the schema
 │   ├── UserFunctionError        a function of the service raised
@@ -99,6 +105,10 @@ class UnsupportedError(DefinitionError):
     """An operation that is refused here; the hint says what to use instead."""
 
 
+class FingerprintError(DefinitionError):
+    """Something in a function or an expression whose change could not be noticed; the hint says how to declare it."""
+
+
 class ConfigurationError(EverstateError, ValueError):
     """A setting, an option or the environment is wrong."""
 
@@ -171,6 +181,26 @@ class TombstonesMissedError(StateError):
 
 class ServiceChangedError(StateError):
     """The service is not the one that built the state."""
+
+
+class DeploymentError(EverstateError):
+    """A new version cannot take the place of the active one; that one stays as it is."""
+
+
+class GenerationError(DeploymentError):
+    """There is no such generation, or it is not at that point of its life."""
+
+
+class ApprovalNeededError(DeploymentError):
+    """A cutover would remove more than it may without being approved."""
+
+
+class HistoryTruncatedError(DeploymentError):
+    """A source no longer has all the records that a recalculation needs."""
+
+
+class PlanDriftError(DeploymentError):
+    """Code or sources are not those that a plan was made for."""
 
 
 class RecordError(EverstateError):

@@ -22,8 +22,8 @@ class Part:
     Attributes:
         kind: What it is.
         digest: Of its meaning.
-        shape: Of its meaning with the values of configuration settings replaced by their names: where two prints agree in
-            shape and not in digest, configuration has changed and nothing else.
+        shape: Of its meaning with the values of configuration settings replaced by their names: where two prints agree
+            in shape and not in digest, configuration has changed and nothing else.
         text: For people, short.
         location: The user's file and line, as "file:line"; empty if it is the node's own.
     """
@@ -76,8 +76,8 @@ class UnitPrint:
         settings: Configuration values in it, by name.
         packages: Versions of the distributions that its functions reach, by name.
         policy: What happens to records that cannot be processed.
-        libraries: Versions of Python, Polars and Everstate: not part of the fingerprint, since an upgrade is not a change
-            by itself.
+        libraries: Versions of Python, Polars and Everstate: not part of the fingerprint, since an upgrade is not a
+            change by itself.
     """
 
     service: str

@@ -1,0 +1,167 @@
+"""Everything that a part of a service reaches: functions, classes and objects, each defined once.
+
+Functions refer to each other in circles, so each is numbered when it is first met, in the order in which the code names
+them. The numbers stand for the names: moving or renaming a function changes none of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from everstate.topology.errors import FingerprintError
+from everstate.topology.fingerprints import effects, values
+from everstate.topology.fingerprints.distributions import versions_of, zone_data_version
+from everstate.topology.fingerprints.effects import Effect
+from everstate.topology.fingerprints.origins import LIBRARIES
+from everstate.topology.fingerprints.tree import Ref, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from everstate.topology.declarations import Declaration
+    from everstate.topology.location import Location
+
+
+@dataclass(eq=False)
+class Definition:
+    """A function, class or object of the user's.
+
+    Attributes:
+        tree: What it is.
+        effects: What it does besides its arguments and result.
+        uses: The numbers of the definitions that it refers to.
+        declaration: What the user said of it.
+    """
+
+    tree: Tree = None
+    effects: list[Effect] = field(default_factory=list)
+    uses: list[int] = field(default_factory=list)
+    declaration: Declaration | None = None
+
+
+class Reach:
+    """Collects what one part reaches.
+
+    Attributes:
+        packages: Versions of the distributions reached, by name.
+        keywords: Names by which anything in it passes arguments.
+        spreads: Something passes arguments whose names cannot be told.
+        location: Where in the user's code the walk is.
+    """
+
+    def __init__(self, location: Location | None) -> None:
+        self.packages: dict[str, str] = {}
+        self.keywords: set[str] = set()
+        self.spreads = False
+        self.location = location
+        self.definitions = [Definition()]
+        self._numbers: dict[int, int] = {}
+        self._kept: list[object] = []  # a number belongs to an object, so its address must not be given to another
+        self._current = 0
+        self._open: list[int] = []
+        self._has_paths = False
+
+    def tree(self, thing: Any) -> Tree:
+        """The tree of a function or object with everything that it reaches.
+
+        Raises:
+            FingerprintError: If something in it cannot be seen, or reads what was not declared.
+        """
+        try:
+            root = self.value(thing)
+        except RecursionError:
+            raise self.refused("this is nested too deeply to be compared", hint="Use a flatter structure.") from None
+        self._check_effects()
+        return [root, [definition.tree for definition in self.definitions[1:]]]
+
+    def value(self, thing: Any) -> Tree:
+        """The tree of anything, within this walk."""
+        return values.value(self, thing)
+
+    def define(self, thing: object, build: Callable[[], Tree]) -> Ref:
+        """A reference to something that is defined once and may refer to itself."""
+        number = self._numbers.get(id(thing))
+        if number is None:
+            number = self._numbers[id(thing)] = len(self.definitions)
+            self._kept.append(thing)
+            definition = Definition()
+            self.definitions.append(definition)
+            before, self._current = self._current, number
+            try:
+                definition.tree = build()
+            finally:
+                self._current = before
+        self.definitions[self._current].uses.append(number)
+        return Ref(number)
+
+    def declare(self, declaration: Declaration) -> Tree:
+        """What the user said of the definition at hand."""
+        self.definitions[self._current].declaration = declaration
+        return declaration.meaning()
+
+    @contextmanager
+    def inside(self, thing: object) -> Iterator[int | None]:
+        """While the contents of a container are walked; gives how far above it is, if it contains itself."""
+        depth = len(self._open) - self._open.index(id(thing)) if id(thing) in self._open else None
+        self._open.append(id(thing))
+        try:
+            yield depth
+        finally:
+            self._open.pop()
+
+    @contextmanager
+    def at(self, location: Location | None) -> Iterator[None]:
+        """While this place of the user's code is walked."""
+        before, self.location = self.location, location or self.location
+        try:
+            yield
+        finally:
+            self.location = before
+
+    def package(self, name: str) -> None:
+        """A distribution is reached, and what it needs in turn."""
+        for found, version in versions_of(name):
+            if found not in LIBRARIES:
+                self.packages[found] = version
+
+    def zone_data(self) -> None:
+        """Time zones are reached."""
+        self.packages["tzdata"] = zone_data_version()
+
+    def name(self, dotted: str) -> None:
+        """Something outside the user's code is reached by this name."""
+        if dotted.startswith("zoneinfo."):
+            self.zone_data()
+        if dotted == "pathlib.Path":
+            self._has_paths = True
+        kind = effects.kind_of(dotted)
+        if kind is not None:
+            self.definitions[self._current].effects.append(Effect(kind, dotted, self.location))
+
+    def method(self, name: str, location: Location | None) -> None:
+        """An attribute of something that cannot be told."""
+        if name in effects.PATH_METHODS:
+            self.definitions[self._current].effects.append(Effect("files", f"pathlib.Path.{name}", location))
+
+    def refused(self, message: str, *, hint: str) -> FingerprintError:
+        """An error at the place where the walk is."""
+        return FingerprintError(message, location=self.location, hint=hint)
+
+    def _check_effects(self) -> None:
+        """Refuse what neither the definition itself nor one on the way to it has declared."""
+        waiting, seen = [(0, frozenset[str]())], set()
+        while waiting:
+            number, covered = waiting.pop()
+            definition = self.definitions[number]
+            if definition.declaration is not None:
+                covered |= definition.declaration.covers
+            if (number, covered) in seen:
+                continue
+            seen.add((number, covered))
+            for effect in definition.effects:
+                unsure = effect.name.removeprefix("pathlib.Path.") in effects.PATH_METHODS and not self._has_paths
+                if effect.kind not in covered and not unsure:
+                    raise effect.refused()
+            waiting.extend((use, covered) for use in reversed(definition.uses))

@@ -1,0 +1,361 @@
+"""A function's syntax as a tree that any Python version writes alike.
+
+Formatting, comments, docstrings, plain annotations and the names of local variables are gone. What the function takes
+from outside is left open, as numbered slots: they are filled from the function at hand, whose globals and closure say
+what the names mean.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.topology.fingerprints import scopes
+from everstate.topology.fingerprints.scopes import FUNCTIONS, Function, Imported, Scope
+from everstate.topology.fingerprints.tree import Parameter, Tree, atom
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: Fields that mean nothing, or that the code around says already.
+_SKIPPED: Final = frozenset({"ctx", "kind", "type_comment", "type_ignores", "type_params"})
+#: Functions through which code can see its own local names.
+_LOOKING: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
+#: Decorators that do not look at annotations.
+HARMLESS: Final = frozenset(
+    {
+        "abstractmethod",
+        "cache",
+        "cached_property",
+        "classmethod",
+        "contextmanager",
+        "declare",
+        "lru_cache",
+        "overload",
+        "override",
+        "property",
+        "setter",
+        "staticmethod",
+        "wraps",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Something from outside a function.
+
+    Attributes:
+        name: The name it goes by; what an import inside the function binds has `imported` as well.
+        attributes: What is taken of it, as in `module.helper`.
+        line: Where it is first used.
+        imported: The import inside the function that binds it.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    line: int
+    imported: Imported | None = None
+
+
+@dataclass(eq=False)
+class Template:
+    """A function's syntax with open slots.
+
+    Attributes:
+        tree: The syntax; `["slot", n]` stands for a slot.
+        slots: What the function takes from outside.
+        keywords: Names by which it passes arguments.
+        spreads: It passes `**arguments`, whose names cannot be told.
+        methods: Attributes of things that are not known, with their line.
+    """
+
+    tree: Tree = None
+    slots: list[Slot] = field(default_factory=list)
+    keywords: set[str] = field(default_factory=set)
+    spreads: bool = False
+    methods: dict[str, int] = field(default_factory=dict)
+
+
+def template_of(node: Function, *, annotated: bool) -> Template:
+    """The template of a function.
+
+    Args:
+        node: Its syntax.
+        annotated: Something acts on its annotations, so that they belong to its meaning.
+    """
+    builder = _Builder(named=any(isinstance(part, ast.Name) and part.id in _LOOKING for part in ast.walk(node)))
+    builder.template.tree = builder.function(node, None, annotated=annotated, outermost=True)
+    return builder.template
+
+
+def annotation_template(text: str) -> Template | None:
+    """An annotation that is given as text; None if it is not Python."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    builder = _Builder(named=False)
+    builder.template.tree = builder.annotation(node, Scope(None))
+    return builder.template
+
+
+class _Builder:
+    def __init__(self, *, named: bool) -> None:
+        self.template = Template()
+        self._named = named
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._slots: dict[tuple[str, tuple[str, ...], Imported | None], int] = {}
+        self._scopes: list[Scope] = []  # keeps them alive, since they are numbered by identity
+        self._special: dict[type[ast.AST], Callable[[Any, Scope], Tree]] = {
+            ast.Name: self._name,
+            ast.Attribute: self._attribute,
+            ast.Constant: self._constant,
+            ast.UnaryOp: self._unary,
+            ast.JoinedStr: self._joined,
+            ast.Call: self._call,
+            ast.Lambda: self.function,
+            ast.FunctionDef: self._definition,
+            ast.AsyncFunctionDef: self._definition,
+            ast.ClassDef: self._class,
+            ast.ListComp: self._comprehension,
+            ast.SetComp: self._comprehension,
+            ast.DictComp: self._comprehension,
+            ast.GeneratorExp: self._comprehension,
+            ast.AnnAssign: self._annotated_assignment,
+            ast.Import: self._import,
+            ast.ImportFrom: self._import,
+            ast.ExceptHandler: self._named_node,
+            ast.MatchAs: self._named_node,
+            ast.MatchStar: self._named_node,
+            ast.MatchMapping: self._named_node,
+        }
+
+    def node(self, node: ast.AST, scope: Scope) -> Tree:
+        special = self._special.get(type(node))
+        return self._generic(node, scope) if special is None else special(node, scope)
+
+    def _generic(self, node: ast.AST, scope: Scope, *, without: str = "") -> Tree:
+        tree: list[Tree] = [type(node).__name__]
+        for name in node._fields:
+            value = getattr(node, name, None)
+            # Fields that are empty are left out: a later Python may have more of them.
+            if name in _SKIPPED or name == without or value is None or value == []:
+                continue
+            tree.append([name, self._field(value, scope)])
+        return tree
+
+    def _field(self, value: Any, scope: Scope) -> Tree:
+        if isinstance(value, list):
+            if value and all(isinstance(part, ast.stmt) for part in value):
+                return self.statements(value, scope)
+            return [self._field(part, scope) for part in value]
+        return self.node(value, scope) if isinstance(value, ast.AST) else value
+
+    def statements(self, body: Sequence[ast.stmt], scope: Scope) -> list[Tree]:
+        found = []
+        for statement in body:
+            if isinstance(statement, (ast.Pass, ast.Global, ast.Nonlocal)):
+                continue
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                continue  # a docstring, or a text in the place of a comment
+            tree = self.node(statement, scope)
+            if tree is not None:
+                found.append(tree)
+        return found
+
+    # Functions and classes
+
+    def function(
+        self, node: Function, outer: Scope | None, *, annotated: bool = False, outermost: bool = False
+    ) -> Tree:
+        """A lambda is the function that returns its result."""
+        scope = scopes.of_function(node, outer)
+        self._scopes.append(scope)
+        kind = "async function" if isinstance(node, ast.AsyncFunctionDef) else "function"
+        defaults: list[Tree] = []
+        if outer is not None and not outermost:
+            values = [*node.args.defaults, *node.args.kw_defaults]
+            defaults = [None if value is None else self.node(value, outer) for value in values]
+        parameters = self._parameters(node.args, scope)
+        hints = self._annotations(node, scope) if annotated else []
+        body = (
+            [["Return", ["value", self.node(node.body, scope)]]]
+            if isinstance(node, ast.Lambda)
+            else self.statements(node.body, scope)
+        )
+        return [kind, parameters, defaults, hints, body]
+
+    def _parameters(self, arguments: ast.arguments, scope: Scope) -> list[Tree]:
+        kinds = [
+            *(("only by position", argument) for argument in arguments.posonlyargs),
+            *(("parameter", argument) for argument in arguments.args),
+            *(("only by name", argument) for argument in arguments.kwonlyargs),
+        ]
+        found: list[Tree] = []
+        for kind, argument in kinds:
+            name = {"parameter": Parameter(argument.arg), "only by name": argument.arg}.get(kind)
+            found.append([kind, self._local(argument.arg, scope), name])
+        if arguments.vararg is not None:
+            found.append(["rest", self._local(arguments.vararg.arg, scope)])
+        if arguments.kwarg is not None:
+            found.append(["rest by name", self._local(arguments.kwarg.arg, scope)])
+        return found
+
+    def _annotations(self, node: Function, scope: Scope) -> list[Tree]:
+        hints = [(argument.arg, argument.annotation) for argument in scopes.all_arguments(node.args)]
+        hints.append(("return", None if isinstance(node, ast.Lambda) else node.returns))
+        return [[name, self.annotation(hint, scope)] for name, hint in hints if hint is not None]
+
+    def annotation(self, node: ast.expr, scope: Scope) -> Tree:
+        """An annotation, which may be a text that holds one."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node = ast.parse(node.value, mode="eval").body
+            except SyntaxError:
+                return self.node(node, scope)
+        return self.node(node, scope)
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> Tree:
+        decorators = [self.node(decorator, scope) for decorator in node.decorator_list]
+        acting = any(last_name(decorator) not in HARMLESS for decorator in node.decorator_list)
+        name = self._local(node.name, scope)
+        return ["define", name, decorators, self.function(node, scope, annotated=acting)]
+
+    def _class(self, node: ast.ClassDef, scope: Scope) -> Tree:
+        around = [self.node(part, scope) for part in [*node.decorator_list, *node.bases, *node.keywords]]
+        name = self._local(node.name, scope)
+        inside = scopes.of_class(node, scope)
+        self._scopes.append(inside)
+        return ["class", name, around, self.statements(node.body, inside)]
+
+    def _comprehension(self, node: scopes.Comprehension, scope: Scope) -> Tree:
+        inside = scopes.of_comprehension(node, scope)
+        self._scopes.append(inside)
+        tree: list[Tree] = [type(node).__name__]
+        for place, generator in enumerate(node.generators):
+            source = self.node(generator.iter, scope if place == 0 else inside)
+            target = self.node(generator.target, inside)
+            tree.append([source, target, [self.node(test, inside) for test in generator.ifs], generator.is_async])
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        return [*tree, *(self.node(result, inside) for result in results)]
+
+    # Names
+
+    def _local(self, name: str, scope: Scope) -> Tree:
+        binder = scope.binder(name)
+        if binder is None:
+            return ["global", name]
+        if binder.is_class:
+            return ["attribute", name]
+        number = self._numbers.setdefault((id(binder), name), len(self._numbers))
+        return ["local", number, name] if self._named else ["local", number]
+
+    def _name(self, node: ast.Name, scope: Scope) -> Tree:
+        return self._outside(node, (), scope) or self._local(node.id, scope)
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Tree:
+        chain: list[str] = []
+        base: ast.expr = node
+        while isinstance(base, ast.Attribute) and isinstance(base.ctx, ast.Load):
+            chain.append(base.attr)
+            base = base.value
+        if isinstance(base, ast.Name):
+            slot = self._outside(base, tuple(reversed(chain)), scope)
+            if slot is not None:
+                return slot
+        self.template.methods.setdefault(node.attr, node.lineno)
+        return ["Attribute", self.node(node.value, scope), node.attr, type(node.ctx).__name__]
+
+    def _outside(self, node: ast.Name, attributes: tuple[str, ...], scope: Scope) -> Tree | None:
+        """The slot of a name that means something outside; None if the function binds it."""
+        if not isinstance(node.ctx, ast.Load):
+            return None
+        binder = scope.binder(node.id)
+        imported = None if binder is None else binder.imported(node.id)
+        if binder is not None and imported is None:
+            return None
+        return self._slot(Slot(node.id, attributes, node.lineno, imported))
+
+    def _slot(self, slot: Slot) -> Tree:
+        name = "" if slot.imported is not None else slot.name
+        place = (name, slot.attributes, slot.imported)
+        if place not in self._slots:
+            self._slots[place] = len(self.template.slots)
+            self.template.slots.append(slot)
+        return ["slot", self._slots[place]]
+
+    def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> Tree | None:
+        """An import that is the only one of its name is resolved where the name is used."""
+        trees: list[Tree] = []
+        for name, imported in scopes.imported_names(node):
+            binder = scope.binder(name)
+            if binder is None or binder.imported(name) is None:
+                trees.append([self._local(name, scope), self._slot(Slot(name, (), node.lineno, imported))])
+        return ["import", *trees] if trees else None
+
+    def _named_node(self, node: ast.AST, scope: Scope) -> Tree:
+        """A handler or a pattern that binds a name."""
+        field_name = "rest" if isinstance(node, ast.MatchMapping) else "name"
+        name = getattr(node, field_name)
+        bound = None if name is None else self._local(name, scope)
+        return [bound, self._generic(node, scope, without=field_name)]
+
+    # Expressions and statements with more than one way to write them
+
+    def _constant(self, node: ast.Constant, scope: Scope) -> Tree:
+        del scope
+        leaf = atom(node.value, written=True)
+        return leaf if leaf is not None else ["constant", repr(node.value)]
+
+    def _unary(self, node: ast.UnaryOp, scope: Scope) -> Tree:
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            value = node.operand.value
+            if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
+                return atom(-value, written=True)
+        return self._generic(node, scope)
+
+    def _joined(self, node: ast.JoinedStr, scope: Scope) -> Tree:
+        """Texts that follow each other are one, however they were written."""
+        parts: list[Tree] = []
+        for value in node.values:
+            if isinstance(value, ast.Constant):
+                text = str(value.value)
+                if parts and isinstance(parts[-1], str):
+                    parts[-1] += text
+                elif text:
+                    parts.append(text)
+            else:
+                parts.append(self.node(value, scope))
+        return ["text", *parts]
+
+    def _call(self, node: ast.Call, scope: Scope) -> Tree:
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                self.template.spreads = True
+            else:
+                self.template.keywords.add(keyword.arg)
+        called = self.node(node.func, scope)
+        values = [self.node(argument, scope) for argument in node.args]
+        named = [[keyword.arg, self.node(keyword.value, scope)] for keyword in node.keywords]
+        return ["call", called, values, named]
+
+    def _annotated_assignment(self, node: ast.AnnAssign, scope: Scope) -> Tree | None:
+        if scope.is_class:
+            return self._generic(node, scope)
+        if node.value is None:
+            return None
+        return self._generic(ast.Assign(targets=[node.target], value=node.value), scope)
+
+
+def last_name(decorator: ast.expr) -> str:
+    """The last part of a decorator's name: `cache` of `@functools.cache`, `retry` of `@retry(3)`."""
+    if isinstance(decorator, ast.Call):
+        return last_name(decorator.func)
+    if isinstance(decorator, ast.Attribute):
+        return decorator.attr
+    return decorator.id if isinstance(decorator, ast.Name) else ""
+
+
+__all__ = ["FUNCTIONS", "HARMLESS", "Slot", "Template", "annotation_template", "last_name", "template_of"]

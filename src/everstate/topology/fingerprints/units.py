@@ -1,0 +1,77 @@
+"""The print of an output."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from everstate.topology.describe import keeps_state, word
+from everstate.topology.fingerprints.names import node_names
+from everstate.topology.fingerprints.parts import PartReader, RawPart
+from everstate.topology.fingerprints.settings import Settings
+from everstate.topology.fingerprints.tree import digest
+from everstate.topology.prints import NodePrint, Part, UnitPrint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everstate.topology.location import Location
+    from everstate.topology.unit import Unit
+
+
+def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitPrint:
+    """What an output is, by its meaning.
+
+    Args:
+        unit: The output.
+        policy: What happens to records that cannot be processed.
+        settings: The configuration values that the service has read, by name.
+
+    Raises:
+        FingerprintError: If a function or expression holds something whose change could not be noticed.
+    """
+    reader = PartReader()
+    raw = [reader.parts(node) for node in unit.nodes]
+    known = Settings(settings, (part.tree for parts in raw for part in parts))
+    names = node_names(unit)
+    nodes = tuple(
+        NodePrint(
+            name=names[number],
+            operation=word(node),
+            inputs=tuple(names[edge.source] for edge in unit.into(number)),
+            stateful=keeps_state(node),
+            parts={part.name: _part(part, known) for part in raw[number]},
+            location=_text(node.location),
+        )
+        for number, node in enumerate(unit.nodes)
+    )
+    return UnitPrint(
+        service=unit.service,
+        output=unit.output.topic,
+        kind=str(unit.output.kind),
+        nodes=nodes,
+        settings=known.prints(),
+        packages=dict(sorted(reader.packages.items())),
+        policy=policy,
+        libraries={"python": platform.python_version(), "polars": pl.__version__, "everstate": _own_version()},
+    )
+
+
+def _part(raw: RawPart, known: Settings) -> Part:
+    meaning = digest(raw.tree, keywords=raw.keywords)
+    shape = digest(raw.tree, keywords=raw.keywords, name_of=known.name_of)
+    return Part(raw.kind, meaning, shape, known.masked(raw.text), _text(raw.location))
+
+
+def _text(location: Location | None) -> str:
+    return "" if location is None else str(location)
+
+
+def _own_version() -> str:
+    try:
+        return metadata.version("everstate")
+    except metadata.PackageNotFoundError:  # a copy of the sources that was not installed
+        return ""
