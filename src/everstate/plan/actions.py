@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from everstate.plan.facts import Options
 from everstate.plan.words import counted, listed
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Action:
         active: Number of the generation that is active now; None if there is none.
         differences: Why.
         sources: What is read, with the state of the topics when the plan was made.
+        ordered: Names of the steps whose results depend on the order of arrival, which is kept for them.
         discards: Number of a generation that is being built for another version, and is given up.
     """
 
@@ -82,6 +84,7 @@ class Action:
     active: int | None = None
     differences: tuple[Difference, ...] = ()
     sources: tuple[Reading, ...] = ()
+    ordered: tuple[str, ...] = ()
     discards: int | None = None
 
     @property
@@ -255,7 +258,8 @@ class Retire(Action):
         if self.keep_topic or not self.keys:
             return f"Generation {self.active} is retired and the topic stays as it is."
         readers = f", which {listed(self.readers)} will see" if self.readers else ""
-        return f"Generation {self.active} is retired, with a tombstone for each of its {counted(self.keys, 'key')}{readers}."
+        keys = counted(self.keys, "key")
+        return f"Generation {self.active} is retired, with a tombstone for each of its {keys}{readers}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,11 +289,13 @@ class Plan:
     Attributes:
         service: Its name.
         actions: One for each output; one that another reads comes first, retired ones come last.
+        options: What was asked for; the same must be asked for again to carry it out.
         previews: What a recalculation in the shadow has found, by output.
     """
 
     service: str
     actions: tuple[Action, ...]
+    options: Options = field(default_factory=Options)
     previews: tuple[Preview, ...] = ()
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from everstate.plan.matching import Match, source_topics
+from everstate.plan.parts import changed_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,20 +36,15 @@ def _obstacles(old: UnitPrint, new: UnitPrint, *, converts: bool) -> Iterator[st
     yield from (f"the {node.operation} has no state yet" for node in match.added if node.stateful)
     yield from (f"a {node.operation} was removed with its state" for node in match.removed if node.stateful)
     for was, now in match.kept:
-        kinds = _kinds_changed(was, now)
+        kinds = {part.kind for both in changed_parts(was, now) for part in both if part is not None}
         if kinds & _PLACING:
             yield f"the {now.operation} goes by another key"
-        # A user's function works on the user's own state; everything else in a stateful step shapes what is stored.
-        stores = now.stateful or now.operation == "source"
-        if stores and not converts and kinds - _PLACING - {"function"}:
+        if not converts and _stores_otherwise(now, kinds - _PLACING, fed_otherwise=now.name in match.fed_otherwise):
             yield f"the {now.operation} stores something else"
 
 
-def _kinds_changed(was: NodePrint, now: NodePrint) -> frozenset[PartKind]:
-    changed = [
-        part.kind
-        for name in was.parts.keys() | now.parts.keys()
-        for part in (now.parts.get(name) or was.parts[name],)
-        if was.parts.get(name) is None or now.parts.get(name) is None or was.parts[name].digest != part.digest
-    ]
-    return frozenset(changed)
+def _stores_otherwise(node: NodePrint, changed: set[PartKind], *, fed_otherwise: bool) -> bool:
+    if node.operation == "stateful":
+        return "parameter" in changed or "semantics" in changed  # the state is the function's own
+    # Rows may be stored as they come in. A function works on what is stored; all else in a step gives it its form.
+    return (node.stateful or node.operation == "source") and (fed_otherwise or bool(changed - {"function"}))

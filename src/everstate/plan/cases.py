@@ -22,7 +22,7 @@ from everstate.plan.actions import (
 from everstate.plan.carrying import obstacle
 from everstate.plan.differences import Category, Difference, differences
 from everstate.plan.facts import SourceFacts
-from everstate.plan.history import Need, gap, needs
+from everstate.plan.history import Need, gap, needs, order_sensitive
 from everstate.plan.matching import source_topics
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class _Base(TypedDict):
     fingerprint: str
     active: int | None
     differences: tuple[Difference, ...]
+    ordered: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class Case:
             "fingerprint": self.new.fingerprint,
             "active": self.facts.active.generation if self.facts.active else None,
             "differences": self._differences,
+            "ordered": order_sensitive(self.new),
         }
 
     @cached_property

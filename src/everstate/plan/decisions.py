@@ -53,7 +53,7 @@ def decide(
             options=options,
         )
         made[described.output] = case.action()
-    return Plan(service, (*made.values(), *_retired(ordered, outputs, options)))
+    return Plan(service, (*made.values(), *_retired(ordered, outputs, options)), options)
 
 
 def _check(prints: Sequence[UnitPrint], options: Options) -> None:

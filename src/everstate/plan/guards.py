@@ -11,14 +11,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from everstate.plan.actions import Retire
+from everstate.plan.preview import Counts
 from everstate.plan.words import counted
 from everstate.topology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from everstate.plan.actions import Action
-    from everstate.plan.preview import Counts
+    from everstate.plan.actions import Action, Plan
 
 
 class Risk(StrEnum):
@@ -94,6 +94,16 @@ def concerns(
     hint = f"If that is meant: everstate run {file} --approve"
     return tuple(
         Concern(risk, action.output, message, hint) for risk, message in _seen(counts, action, limits or Limits())
+    )
+
+
+def concerns_of(plan: Plan, limits: Limits | None = None) -> tuple[Concern, ...]:
+    """All concerns about a plan, as far as they are known: outputs that were not previewed have no counts."""
+    counts = {preview.output: preview.counts for preview in plan.previews}
+    return tuple(
+        concern
+        for action in plan.actions
+        for concern in concerns(counts.get(action.output, Counts()), action, limits, file=plan.options.file)
     )
 
 

@@ -64,6 +64,12 @@ def needs(unit: UnitPrint) -> dict[str, Need]:
     return found
 
 
+def order_sensitive(unit: UnitPrint) -> tuple[str, ...]:
+    """The steps whose results depend on the order in which rows of several partitions arrive."""
+    tables = _tables(unit)
+    return tuple(node.name for node in unit.nodes if _by_arrival(node, tables))
+
+
 def gap(facts: SourceFacts, need: Need) -> str:
     """What of the needed past is gone, as the end of a sentence about the topic; empty if it is whole."""
     if need is Need.NOTHING:
@@ -85,6 +91,17 @@ def _need(name: str, after: list[NodePrint], tables: set[str], kind: str) -> Nee
     if as_table and all(node.operation in _ON_TABLES and node.name in tables for node in after):
         return Need.LATEST
     return Need.ALL
+
+
+def _by_arrival(node: NodePrint, tables: set[str]) -> bool:
+    if tables.issuperset(node.inputs):
+        return False  # changes of a table undo what they replace
+    by_function = any(part.kind == "function" for part in node.parts.values())
+    return (
+        node.operation == "stateful"
+        or (node.operation == "aggregate" and by_function)
+        or (node.operation == "join" and not tables.isdisjoint(node.inputs))
+    )
 
 
 def _tables(unit: UnitPrint) -> set[str]:

@@ -1,7 +1,8 @@
 """Which node of an old print is which node of a new one.
 
 Names alone do not tell: a filter that is inserted before another of its kind takes over the other's name. So nodes that
-are the same to the last digest are paired first, and names count only among what is left.
+are the same to the last digest are paired first, then those that were written the same, and names alone count only
+among what is left.
 """
 
 from __future__ import annotations
@@ -25,18 +26,20 @@ class Match:
         removed: Nodes that only the old print has.
         rewired: Of the kept ones, those that take their rows from other nodes than before although nothing was added or
             removed in between.
+        fed_otherwise: New names of the kept ones whose inputs give other columns or keys than before.
     """
 
     kept: tuple[tuple[NodePrint, NodePrint], ...]
     added: tuple[NodePrint, ...]
     removed: tuple[NodePrint, ...]
     rewired: tuple[tuple[NodePrint, NodePrint], ...]
+    fed_otherwise: frozenset[str]
 
     @classmethod
     def of(cls, old: UnitPrint, new: UnitPrint) -> Match:
         """Pair the nodes of two prints."""
         partner = _Pairing(old, new).run()
-        before = {node.name: node for node in old.nodes}
+        before, after = ({node.name: node for node in unit.nodes} for unit in (old, new))
         kept = tuple((before[partner[node.name]], node) for node in new.nodes if node.name in partner)
         taken = set(partner.values())
         rewired = tuple((was, now) for was, now in kept if _rewired(was, now, partner, taken))
@@ -45,6 +48,11 @@ class Match:
             added=tuple(node for node in new.nodes if node.name not in partner),
             removed=tuple(node for node in old.nodes if node.name not in taken),
             rewired=rewired,
+            fed_otherwise=frozenset(
+                now.name
+                for was, now in kept
+                if [_gives(before[name]) for name in was.inputs] != [_gives(after[name]) for name in now.inputs]
+            ),
         )
 
 
@@ -75,9 +83,10 @@ class _Pairing:
         def same_followers(was: NodePrint, now: NodePrint) -> bool:
             return followed_old[was.name] == {self.partner.get(name, "") for name in followed_new[now.name]}
 
-        self._pair(_meaning, lambda was, now: was.name == now.name)
-        self._pair(_meaning, self._same_inputs)
-        self._pair(_meaning, lambda _was, _now: True)
+        for likeness in (_meaning, _form):
+            self._pair(likeness, lambda was, now: was.name == now.name)
+            self._pair(likeness, self._same_inputs)
+            self._pair(likeness, lambda _was, _now: True)
         self._pair(_place, lambda was, now: was.name == now.name)
         self._pair(_place, self._same_inputs)
         self._pair(_place, same_followers)
@@ -106,9 +115,20 @@ def _meaning(node: NodePrint) -> object:
     return node.operation, tuple(sorted((name, part.digest) for name, part in node.parts.items()))
 
 
+def _form(node: NodePrint) -> object:
+    """What the user wrote at a step: not its columns, which follow from those before it, nor the values of settings."""
+    parts = ((name, part.shape) for name, part in node.parts.items() if part.kind != "schema")
+    return node.operation, tuple(sorted(parts))
+
+
 def _place(node: NodePrint) -> object:
     # A source of another topic is another source, however alike the two are.
     return node.operation, source_topic(node)
+
+
+def _gives(node: NodePrint) -> object:
+    """Columns and key of the rows that a node hands on."""
+    return sorted((name, part.digest) for name, part in node.parts.items() if part.kind in {"schema", "key"})
 
 
 def _followers(unit: UnitPrint) -> dict[str, set[str]]:

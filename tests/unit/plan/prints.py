@@ -10,13 +10,13 @@ def part(kind: PartKind, text: str, *, digest: str = "", shape: str = "", locati
 
 
 def node(name: str, *inputs: str, stateful: bool = False, at: str = "", **parts: Part) -> NodePrint:
-    operation = name.rsplit(".", 1)[1].rsplit("-", 1)[0] if name[-1].isdigit() else name.rsplit(".", 1)[1]
+    operation = name.split("#", maxsplit=1)[0].rpartition("/")[2] if "/" in name else "source"
     return NodePrint(name, operation, inputs, stateful, parts, at)
 
 
 def source(topic: str, *, key: str = "id", schema: str = "id: str, amount: int", at: str = "shop.py:3") -> NodePrint:
     return node(
-        f"{topic}.source",
+        topic,
         at=at,
         topic=part("topic", topic),
         key=part("key", key),
@@ -25,7 +25,7 @@ def source(topic: str, *, key: str = "id", schema: str = "id: str, amount: int",
 
 
 def table(topic: str, *, at: str = "shop.py:3") -> NodePrint:
-    return node(f"{topic}.table", f"{topic}.source", stateful=True, at=at)
+    return node(f"{topic}/table", topic, stateful=True, at=at)
 
 
 def filtered(name: str, feeder: str, predicate: str, *, at: str = "shop.py:5") -> NodePrint:
@@ -37,7 +37,7 @@ def grouped(name: str, feeder: str, by: str, result: str, *, at: str = "shop.py:
 
 
 def output(topic: str, feeder: str, *, at: str = "shop.py:9") -> NodePrint:
-    return node(f"{topic}.output", feeder, at=at, topic=part("topic", topic), format=part("parameter", "json"))
+    return node(f"{topic}/output", feeder, at=at, topic=part("topic", topic), format=part("parameter", "json"))
 
 
 def unit(topic: str, *nodes: NodePrint, **others) -> UnitPrint:
@@ -52,15 +52,15 @@ def totals(*, predicate: str = "amount > 0", by: str = "customer", result: str =
         "totals",
         source("orders"),
         table("orders"),
-        filtered("orders.filter", "orders.table", predicate),
-        grouped("totals.aggregate", "orders.filter", by, result),
+        filtered("orders/filter", "orders/table", predicate),
+        grouped("totals/aggregate", "orders/filter", by, result),
         **others,
     )
 
 
 def seen(*, stateful: bool = True, kind: str = "stream", **others) -> UnitPrint:
     """clicks as a stream, by default through a function with state."""
-    step = node("clicks.stateful", "clicks.source", stateful=True, at="shop.py:6", fn=part("function", "count"))
+    step = node("clicks/stateful", "clicks", stateful=True, at="shop.py:6", fn=part("function", "count"))
     return unit("seen", source("clicks"), *([step] if stateful else []), kind=kind, **others)
 
 
@@ -70,6 +70,6 @@ def vips(*, predicate: str = "total > 1000", **others) -> UnitPrint:
         "vips",
         source("totals", at="shop.py:12"),
         table("totals", at="shop.py:12"),
-        filtered("totals.filter", "totals.table", predicate, at="shop.py:13"),
+        filtered("totals/filter", "totals/table", predicate, at="shop.py:13"),
         **others,
     )

@@ -15,7 +15,7 @@ def with_filter(*names: str) -> UnitPrint:
 
 
 def mapped(digest: str) -> UnitPrint:
-    step = node("clicks.stateful", "clicks.source", stateful=True, fn=part("function", "count", digest=digest))
+    step = node("clicks/stateful", "clicks", stateful=True, fn=part("function", "count", digest=digest))
     return unit("seen", source("clicks"), step)
 
 
@@ -24,8 +24,8 @@ def mapped(digest: str) -> UnitPrint:
     ("old", "new"),
     [
         (totals(), totals(predicate="amount > 5")),
-        (with_filter("orders.filter"), with_filter("orders.filter", "orders.filter-2")),
-        (with_filter("orders.filter", "orders.filter-2"), with_filter("orders.filter")),
+        (with_filter("orders/filter"), with_filter("orders/filter", "orders/filter#2")),
+        (with_filter("orders/filter", "orders/filter#2"), with_filter("orders/filter")),
         (mapped("a"), mapped("b")),
         (totals(), totals(policy="skip")),
     ],
@@ -64,3 +64,13 @@ def test_obstacle_what_moves_rows_to_other_keys_always_is(old, new, reason, conv
 def test_obstacle_other_stored_values_are_one_unless_they_are_converted(new, reason) -> None:
     assert obstacle(totals(), new, converts=False) == reason
     assert obstacle(totals(), new, converts=True) == ""
+
+
+def test_obstacle_rows_with_other_columns_before_a_join_are_one_unless_they_are_converted() -> None:
+    def version(columns: str) -> UnitPrint:
+        select = node("a/select", "a/table", schema=part("schema", columns))
+        join = node("out/join", "a/select", "b/table", stateful=True, schema=part("schema", "fixed by its joiner"))
+        return unit("out", source("a"), table("a"), select, source("b"), table("b"), join)
+
+    assert obstacle(version("x"), version("x, y"), converts=False) == "the join stores something else"
+    assert obstacle(version("x"), version("x, y"), converts=True) == ""

@@ -332,7 +332,7 @@ def test_decide_output_that_was_never_active_is_given_up() -> None:
 
 
 def test_decide_outputs_that_read_each_other_keep_the_order_of_declaration() -> None:
-    a = unit("a", source("b"), table("b"), grouped("a.aggregate", "b.table", "x", "y"))
+    a = unit("a", source("b"), table("b"), grouped("a/aggregate", "b/table", "x", "y"))
     b = unit("b", source("a"), table("a"))
     assert [action.output for action in decide("shop", [a, b], {}, {}).actions] == ["b", "a"]
 

@@ -19,7 +19,7 @@ def with_node(described: UnitPrint, name: str, **changes) -> UnitPrint:
 
 
 def test_differences_same_meaning_is_empty() -> None:
-    moved = with_node(totals(), "orders.filter", location="elsewhere.py:99")
+    moved = with_node(totals(), "orders/filter", location="elsewhere.py:99")
     other_libraries = replace(moved, libraries={"polars": "2.1"}, settings={"unused": Setting("a", "1")})
     assert differences(totals(), other_libraries) == ()
 
@@ -48,14 +48,14 @@ def joined() -> UnitPrint:
         "totals",
         source("orders"),
         table("orders"),
-        filtered("orders.filter", "orders.table", "amount > 0"),
-        grouped("totals.aggregate", "orders.filter", "customer", "sum(amount)"),
+        filtered("orders/filter", "orders/table", "amount > 0"),
+        grouped("totals/aggregate", "orders/filter", "customer", "sum(amount)"),
         source("people", at="shop.py:4"),
         table("people", at="shop.py:4"),
         node(
-            "totals.join",
-            "totals.aggregate",
-            "people.table",
+            "totals/join",
+            "totals/aggregate",
+            "people/table",
             stateful=True,
             at="shop.py:8",
             how=part("parameter", "how=inner"),
@@ -65,8 +65,8 @@ def joined() -> UnitPrint:
 
 def test_differences_joined_source_is_a_new_topic_and_more_state() -> None:
     assert found(totals(), joined()) == [
-        ("new source topic", "people.source", None, "people"),
-        ("more intermediate state", "totals.join", None, "how=inner"),
+        ("new source topic", "people", None, "people"),
+        ("more intermediate state", "totals/join", None, "how=inner"),
     ]
     first, second = differences(totals(), joined())
     assert (first.cause, first.location) == ("The topic people is read, which was not before.", "shop.py:4")
@@ -75,8 +75,8 @@ def test_differences_joined_source_is_a_new_topic_and_more_state() -> None:
 
 def test_differences_join_taken_away_is_a_removed_topic_and_less_state() -> None:
     assert found(joined(), totals()) == [
-        ("removed source topic", "people.source", "people", None),
-        ("less intermediate state", "totals.join", "how=inner", None),
+        ("removed source topic", "people", "people", None),
+        ("less intermediate state", "totals/join", "how=inner", None),
     ]
     assert differences(joined(), totals())[1].cause == "A join was removed, with its state."
 
@@ -86,29 +86,29 @@ def test_differences_replaced_source_is_one_removed_and_one_new_topic() -> None:
         "totals",
         source("purchases"),
         table("purchases"),
-        filtered("purchases.filter", "purchases.table", "amount > 0"),
-        grouped("totals.aggregate", "purchases.filter", "customer", "sum(amount)"),
+        filtered("purchases/filter", "purchases/table", "amount > 0"),
+        grouped("totals/aggregate", "purchases/filter", "customer", "sum(amount)"),
     )
     assert found(totals(), new) == [
-        ("new source topic", "purchases.source", None, "purchases"),
-        ("removed source topic", "orders.source", "orders", None),
+        ("new source topic", "purchases", None, "purchases"),
+        ("removed source topic", "orders", "orders", None),
     ]
 
 
 def test_differences_source_read_as_a_table_is_more_state() -> None:
     stream = unit("seen", source("orders"))
     assert found(stream, unit("seen", source("orders"), table("orders"))) == [
-        ("more intermediate state", "orders.table", None, None)
+        ("more intermediate state", "orders/table", None, None)
     ]
 
 
 def test_differences_topic_read_twice_is_no_new_topic() -> None:
-    again = replace(source("orders"), name="orders.source-2")
-    merge = node("totals.merge", "orders.source", "orders.source-2")
+    again = replace(source("orders"), name="orders#2")
+    merge = node("totals/merge", "orders", "orders#2")
     old, new = unit("totals", source("orders")), unit("totals", source("orders"), again, merge)
     assert [row[:2] for row in found(old, new)] == [
-        ("changed logic", "orders.source-2"),
-        ("changed logic", "totals.merge"),
+        ("changed logic", "orders#2"),
+        ("changed logic", "totals/merge"),
     ]
     assert "read once less" in differences(new, old)[0].cause
 
@@ -125,39 +125,64 @@ def test_differences_other_key_of_a_source_is_a_changed_source_key() -> None:
     )
 
 
-def test_differences_other_columns_of_a_source_are_named_once_at_the_source() -> None:
-    def version(columns: str) -> UnitPrint:
-        first, second, third, last = totals().nodes[1:]
-        stored = replace(second, parts={**second.parts, "schema": part("schema", columns)})
-        deep = replace(third, parts={**third.parts, "schema": part("schema", columns)})
-        return replace(totals(), nodes=(source("orders", schema=columns), first, stored, deep, last))
+def columned(columns: str, source_columns: str = "a: int", **parts) -> UnitPrint:
+    """A select with these columns, and steps around it that all have a schema, as real ones do."""
+    select = node("orders/select", "orders", at="shop.py:6", schema=part("schema", columns), **parts)
+    after = node("orders/filter", "orders/select", schema=part("schema", columns), predicate=part("expression", "p"))
+    return unit("seen", source("orders", schema=source_columns), select, after)
 
-    assert found(version("a: int"), version("a: int, b: str")) == [
-        ("changed private schema", "orders.source", "a: int", "a: int, b: str")
+
+def test_differences_other_columns_of_a_source_are_named_once_at_the_source() -> None:
+    assert found(columned("a: int", "a: int"), columned("a: str", "a: str")) == [
+        ("changed private schema", "orders", "a: int", "a: str")
+    ]
+
+
+def test_differences_column_added_in_between_is_named_once_with_all_columns() -> None:
+    one = {"a": part("expression", "a + 1")}
+    assert found(columned("a: int", **one), columned("a: int, b: int", **one, b=part("expression", "b * 2"))) == [
+        ("changed private schema", "orders/select", "a: int", "a: int, b: int")
+    ]
+
+
+def test_differences_column_calculated_otherwise_with_another_type_is_changed_logic_alone() -> None:
+    old, new = columned("a: int", a=part("expression", "a + 1")), columned("a: float", a=part("expression", "a + 0.5"))
+    assert found(old, new) == [("changed logic", "orders/select", "a + 1", "a + 0.5")]
+
+
+def test_differences_column_added_and_another_changed_are_told_apart() -> None:
+    old = columned("a: int", a=part("expression", "a + 1"))
+    new = columned("a: int, b: int", a=part("expression", "a + 2"), b=part("expression", "b"))
+    assert [row[0] for row in found(old, new)] == ["changed private schema", "changed logic"]
+
+
+def test_differences_columns_alone_are_changed_private_schema() -> None:
+    assert found(columned("a: int"), columned("a: int, key")) == [
+        ("changed private schema", "orders/select", "a: int", "a: int, key")
     ]
 
 
 def test_differences_columns_that_a_map_declares_are_named_beside_those_of_its_source() -> None:
     def version(columns: str, declared: str) -> UnitPrint:
-        mapped = node("orders.map", "orders.source", at="shop.py:6", schema=part("schema", declared))
+        mapped = node("orders/map", "orders", at="shop.py:6", schema=part("schema", declared))
         return unit("seen", source("orders", schema=columns), mapped)
 
     assert found(version("a", "x"), version("b", "y")) == [
-        ("changed private schema", "orders.source", "a", "b"),
-        ("changed private schema", "orders.map", "x", "y"),
+        ("changed private schema", "orders", "a", "b"),
+        ("changed private schema", "orders/map", "x", "y"),
     ]
 
 
 def configured(limit: str, *, text: str | None = None, shape: str = "amount > $limit") -> UnitPrint:
     predicate = part("expression", f"amount > {limit}", shape=shape)
-    described = with_node(totals(), "orders.filter", parts={"predicate": predicate})
+    described = with_node(totals(), "orders/filter", parts={"predicate": predicate})
     return replace(described, settings={"limit": Setting(limit, text or limit), "unused": Setting("u", "u")})
 
 
 def test_differences_other_value_of_a_setting_is_changed_configuration() -> None:
     (difference,) = differences(configured("10"), configured("20"))
     assert difference.category is Category.CONFIGURATION
-    assert (difference.node, difference.location) == ("orders.filter", "shop.py:5")
+    assert (difference.node, difference.location) == ("orders/filter", "shop.py:5")
     assert (difference.cause, difference.old, difference.new) == (
         "The setting limit has another value.",
         "10",
@@ -189,7 +214,7 @@ def test_differences_setting_without_a_name_is_still_configuration() -> None:
 def test_differences_other_predicate_is_changed_logic() -> None:
     (difference,) = differences(totals(), totals(predicate="amount > 5"))
     assert difference.category is Category.LOGIC
-    assert (difference.node, difference.cause) == ("orders.filter", "The filter was changed.")
+    assert (difference.node, difference.cause) == ("orders/filter", "The filter was changed.")
     assert (difference.old, difference.new) == ("amount > 0", "amount > 5")
     assert difference.location == "shop.py:5"
 
@@ -197,8 +222,8 @@ def test_differences_other_predicate_is_changed_logic() -> None:
 def test_differences_other_function_of_one_name_names_it_and_its_own_line() -> None:
     def version(digest: str) -> UnitPrint:
         mapped = node(
-            "orders.map",
-            "orders.source",
+            "orders/map",
+            "orders",
             at="shop.py:6",
             fn=part("function", "price", digest=digest, location="prices.py:2"),
         )
@@ -212,16 +237,16 @@ def test_differences_other_function_of_one_name_names_it_and_its_own_line() -> N
 def test_differences_two_expressions_on_one_line_are_one_difference() -> None:
     def version(first: str, second: str) -> UnitPrint:
         parts = {"a": part("expression", first), "b": part("expression", second)}
-        return unit("seen", source("orders"), node("orders.select", "orders.source", at="shop.py:6", **parts))
+        return unit("seen", source("orders"), node("orders/select", "orders", at="shop.py:6", **parts))
 
     assert found(version("a + 1", "b + 1"), version("a + 2", "b + 2")) == [
-        ("changed logic", "orders.select", "a + 1, b + 1", "a + 2, b + 2")
+        ("changed logic", "orders/select", "a + 1, b + 1", "a + 2, b + 2")
     ]
 
 
 def test_differences_other_semantics_of_an_operation_says_who_changed() -> None:
     def version(number: str) -> UnitPrint:
-        return with_node(totals(), "orders.filter", parts={"semantics": part("semantics", number)})
+        return with_node(totals(), "orders/filter", parts={"semantics": part("semantics", number)})
 
     (difference,) = differences(version("1"), version("2"))
     assert (difference.category, difference.cause) == (
@@ -231,14 +256,14 @@ def test_differences_other_semantics_of_an_operation_says_who_changed() -> None:
 
 
 def test_differences_other_group_is_changed_grouping() -> None:
-    assert found(totals(), totals(by="country")) == [("changed grouping", "totals.aggregate", "customer", "country")]
+    assert found(totals(), totals(by="country")) == [("changed grouping", "totals/aggregate", "customer", "country")]
 
 
 def test_differences_added_rekey_is_changed_grouping() -> None:
-    rekey = node("orders.rekey", "orders.source", at="shop.py:6", by=part("grouping", "customer"))
+    rekey = node("orders/rekey", "orders", at="shop.py:6", by=part("grouping", "customer"))
     old, new = unit("seen", source("orders")), unit("seen", source("orders"), rekey)
-    assert found(old, new) == [("changed grouping", "orders.rekey", None, "customer")]
-    assert found(new, old) == [("changed grouping", "orders.rekey", "customer", None)]
+    assert found(old, new) == [("changed grouping", "orders/rekey", None, "customer")]
+    assert found(new, old) == [("changed grouping", "orders/rekey", "customer", None)]
 
 
 @pytest.mark.parametrize(
@@ -261,4 +286,4 @@ def test_differences_other_policy_is_changed_policy() -> None:
 
 
 def test_differences_table_that_becomes_a_stream_is_changed_logic() -> None:
-    assert found(totals(), totals(kind="stream")) == [("changed logic", "totals.output", "table", "stream")]
+    assert found(totals(), totals(kind="stream")) == [("changed logic", "totals/output", "table", "stream")]

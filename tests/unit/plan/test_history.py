@@ -15,7 +15,7 @@ def test_needs_table_through_table_steps_is_the_latest() -> None:
 
 
 def test_needs_stream_into_an_aggregate_is_every_record() -> None:
-    described = unit("out", source("clicks"), grouped("out.aggregate", "clicks.source", "key", "count()"))
+    described = unit("out", source("clicks"), grouped("out/aggregate", "clicks", "key", "count()"))
     assert needs(described) == {"clicks": Need.ALL}
 
 
@@ -32,7 +32,7 @@ def test_needs_addressable_stream_without_state_is_every_record() -> None:
 
 
 def test_needs_table_joined_to_a_stream_is_every_record_of_both() -> None:
-    join = node("out.join", "clicks.source", "people.table", stateful=True)
+    join = node("out/join", "clicks", "people/table", stateful=True)
     assert needs(unit("out", source("clicks"), source("people"), table("people"), join, kind="stream")) == {
         "clicks": Need.ALL,
         "people": Need.ALL,
@@ -40,15 +40,15 @@ def test_needs_table_joined_to_a_stream_is_every_record_of_both() -> None:
 
 
 def test_needs_step_that_is_not_known_is_every_record() -> None:
-    window = node("out.window", "orders.table", stateful=True)
+    window = node("out/window", "orders/table", stateful=True)
     assert needs(unit("out", source("orders"), table("orders"), window)) == {"orders": Need.ALL}
 
 
 def test_needs_topic_read_as_table_and_as_stream_is_the_larger() -> None:
-    again = node("orders.source-2", topic=source("orders").parts["topic"])
-    count = grouped("out.aggregate", "orders.source-2", "key", "count()")
-    join = node("out.join", "orders.filter", "out.aggregate", stateful=True)
-    nodes = (source("orders"), table("orders"), filtered("orders.filter", "orders.table", "x"), again, count, join)
+    again = node("orders#2", topic=source("orders").parts["topic"])
+    count = grouped("out/aggregate", "orders#2", "key", "count()")
+    join = node("out/join", "orders/filter", "out/aggregate", stateful=True)
+    nodes = (source("orders"), table("orders"), filtered("orders/filter", "orders/table", "x"), again, count, join)
     assert needs(unit("out", *nodes)) == {"orders": Need.ALL}
 
 

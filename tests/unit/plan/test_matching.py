@@ -10,9 +10,9 @@ def chain(*predicates: str) -> UnitPrint:
     """orders through filters, named as the service would name them, into one aggregate."""
     nodes = [source("orders"), table("orders")]
     for place, predicate in enumerate(predicates):
-        name = "orders.filter" if not place else f"orders.filter-{place + 1}"
+        name = "orders/filter" if not place else f"orders/filter#{place + 1}"
         nodes.append(filtered(name, nodes[-1].name, predicate))
-    return unit("totals", *nodes, grouped("totals.aggregate", nodes[-1].name, "customer", "sum(amount)"))
+    return unit("totals", *nodes, grouped("totals/aggregate", nodes[-1].name, "customer", "sum(amount)"))
 
 
 def steps(old: UnitPrint, new: UnitPrint) -> list[tuple[str, str | None, str | None]]:
@@ -49,8 +49,8 @@ def test_match_step_replaced_by_one_of_another_kind_is_removed_and_added() -> No
         "totals",
         source("orders"),
         table("orders"),
-        node("orders.map", "orders.table", fn=part("function", "clean")),
-        grouped("totals.aggregate", "orders.map", "customer", "sum(amount)"),
+        node("orders/map", "orders/table", fn=part("function", "clean")),
+        grouped("totals/aggregate", "orders/map", "customer", "sum(amount)"),
     )
     assert steps(chain("a"), mapped) == [("A map was added.", None, "clean"), ("A filter was removed.", "a", None)]
 
@@ -67,22 +67,22 @@ def test_match_steps_in_another_order_are_rewired() -> None:
 
 def test_match_sides_of_a_join_exchanged_are_rewired() -> None:
     def version(*sides: str) -> UnitPrint:
-        join = node("out.join", *(f"{side}.table" for side in sides), stateful=True, how=part("parameter", "left"))
+        join = node("out/join", *(f"{side}/table" for side in sides), stateful=True, how=part("parameter", "left"))
         return unit("out", source("a"), table("a"), source("b"), table("b"), join)
 
     (difference,) = differences(version("a", "b"), version("b", "a"))
-    assert (difference.node, difference.old, difference.new) == ("out.join", "a.table, b.table", "b.table, a.table")
+    assert (difference.node, difference.old, difference.new) == ("out/join", "a/table, b/table", "b/table, a/table")
 
 
 def test_match_equal_steps_on_two_chains_keep_to_their_own() -> None:
     def version(left: str, right: str) -> UnitPrint:
-        join = node("out.join", "a.filter", "b.filter", stateful=True)
+        join = node("out/join", "a/filter", "b/filter", stateful=True)
         return unit(
             "out",
             source("a"),
-            filtered("a.filter", "a.source", left),
+            filtered("a/filter", "a", left),
             source("b"),
-            filtered("b.filter", "b.source", right),
+            filtered("b/filter", "b", right),
             join,
         )
 
@@ -97,5 +97,5 @@ def test_match_everything_of_one_print_with_itself() -> None:
 
 
 def test_source_topics_are_sorted_and_named_once() -> None:
-    again = node("b.source-2", topic=part("topic", "b"))
+    again = node("b#2", topic=part("topic", "b"))
     assert source_topics(unit("out", source("b"), again, source("a"))) == ("a", "b")

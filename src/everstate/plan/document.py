@@ -1,0 +1,180 @@
+"""A plan for machines: JSON that can be read back, and compared with what would happen now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.plan.actions import (
+    Action,
+    Begin,
+    Continue,
+    Estimate,
+    Migrate,
+    Nothing,
+    Plan,
+    Reading,
+    Recalculate,
+    Refuse,
+    Restore,
+    Retire,
+)
+from everstate.plan.differences import Category, Difference
+from everstate.plan.facts import Options
+from everstate.plan.guards import concerns_of
+from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
+from everstate.topology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from everstate.plan.facts import Offsets
+    from everstate.plan.guards import Limits
+
+_VERSION: Final = 1
+_KINDS: Final[dict[str, type[Action]]] = {
+    action.kind: action for action in (Nothing, Begin, Continue, Recalculate, Migrate, Restore, Retire, Refuse)
+}
+
+
+def to_json(plan: Plan, *, limits: Limits | None = None) -> str:
+    """A plan as a document; `follows` and `concerns` are for its readers, and not read back."""
+    known = {
+        "version": _VERSION,
+        "service": plan.service,
+        "options": asdict(plan.options),
+        "actions": [{"kind": action.kind, **asdict(action), "follows": action.follows} for action in plan.actions],
+        "previews": [asdict(preview) for preview in plan.previews],
+        "concerns": [asdict(concern) for concern in concerns_of(plan, limits)],
+    }
+    return json.dumps(known, indent=2)
+
+
+def from_json(text: str) -> Plan:
+    """A plan from the text of `to_json`.
+
+    Raises:
+        ConfigurationError: If it is not such a text.
+    """
+    try:
+        known = json.loads(text)
+        version = known["version"]
+        if version == _VERSION:
+            return _plan(known)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigurationError(
+            f"this is not a plan: {type(error).__name__}: {error}",
+            hint="Write one: everstate plan SERVICE.py --out FILE",
+        ) from error
+    raise ConfigurationError(
+        f"the plan is of version {version}, and version {_VERSION} is read here",
+        hint="Make it again: everstate plan SERVICE.py --out FILE",
+    )
+
+
+def drift(plan: Plan, now: Plan) -> str | None:
+    """What has changed since a plan was made, so that it must not be carried out; None if nothing.
+
+    Sources may have grown meanwhile. Their past, the code and the active generations must be the same.
+
+    Args:
+        plan: The plan as it was made.
+        now: The plan as it would be made now, with the same options.
+    """
+    if plan.service != now.service:
+        return f"the plan is for service {plan.service}, this is {now.service}"
+    before, after = ({action.output: action for action in made.actions} for made in (plan, now))
+    for output in [*before, *(output for output in after if output not in before)]:
+        if output not in before:
+            return f"output {output} is not in the plan"
+        if output not in after:
+            return f"output {output} is gone"
+        if found := _drifted(before[output], after[output]):
+            return found
+    return None
+
+
+def _drifted(was: Action, now: Action) -> str | None:
+    if was.fingerprint != now.fingerprint:
+        return f"output {was.output} is not the one that the plan was made for: its code or configuration has changed"
+    if was.active != now.active:
+        return f"{_active(now)} of {was.output} is active, and the plan was made when it was {_active(was)}"
+    if isinstance(now, Refuse) and not isinstance(was, Refuse):
+        return f"output {was.output} cannot be deployed any more: {now.problem}"
+    if was.kind != now.kind:
+        return f"the plan says {was.kind} for output {was.output}, and now it would be {now.kind}"
+    if _operational(was) != _operational(now):
+        return f"output {was.output} would get another number of shards"
+    topics = {reading.topic: reading for reading in now.sources}
+    gone = [reading.topic for reading in was.sources if reading.topic not in topics]
+    if gone:
+        return f"output {was.output} no longer reads topic {gone[0]}"
+    return next((found for reading in was.sources if (found := _lost(reading, topics[reading.topic]))), None)
+
+
+def _active(action: Action) -> str:
+    return "no generation" if action.active is None else f"generation {action.active}"
+
+
+def _operational(action: Action) -> list[tuple[str | None, str | None]]:
+    return [(found.old, found.new) for found in action.differences if found.category is Category.SHARDS]
+
+
+def _lost(was: Reading, now: Reading) -> str | None:
+    """What a source has lost; it may only have grown."""
+    if was.end.keys() - now.end.keys():
+        return f"topic {was.topic} has {len(now.end)} partitions, and had {len(was.end)}"
+    for partition, end in was.end.items():
+        if now.end[partition] < end:
+            return f"topic {was.topic} was made anew: partition {partition} ends at {now.end[partition]:,}, not {end:,}"
+    if now.truncated and was.truncated != now.truncated:
+        return f"topic {was.topic} {now.truncated}"
+    return None
+
+
+def _plan(known: dict[str, Any]) -> Plan:
+    asked: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in known["options"].items()
+    }
+    return Plan(
+        known["service"],
+        tuple(_action(action) for action in known["actions"]),
+        Options(**asked),
+        tuple(_preview(preview) for preview in known["previews"]),
+    )
+
+
+def _action(known: dict[str, Any]) -> Action:
+    kind = _KINDS[known["kind"]]
+    values: dict[str, Any] = {field.name: known[field.name] for field in fields(kind)}
+    values["differences"] = tuple(_difference(difference) for difference in values["differences"])
+    values["sources"] = tuple(_reading(reading) for reading in values["sources"])
+    for name in ("ordered", "consumes", "readers"):
+        if name in values:
+            values[name] = tuple(values[name])
+    if "estimate" in values:
+        values["estimate"] = Estimate(**values["estimate"])
+    return kind(**values)
+
+
+def _difference(known: dict[str, Any]) -> Difference:
+    return Difference(**{**known, "category": Category(known["category"])})
+
+
+def _reading(known: dict[str, Any]) -> Reading:
+    return Reading(**{**known, "start": _offsets(known["start"]), "end": _offsets(known["end"])})
+
+
+def _offsets(known: dict[str, int]) -> Offsets:
+    # JSON has no other keys than text.
+    return {int(partition): offset for partition, offset in known.items()}
+
+
+def _preview(known: dict[str, Any]) -> Preview:
+    samples = {name: tuple(Sample(**sample) for sample in known[name]) for name in ("new", "changed", "stale")}
+    return Preview(
+        output=known["output"],
+        generation=known["generation"],
+        counts=Counts(**known["counts"]),
+        dead=tuple(DeadRecord(**record) for record in known["dead"]),
+        **samples,
+    )

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everstate.plan.actions import Plan
+from everstate.plan.decisions import decide
+from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
+from everstate.plan.text import Span, Style, plain, text
+from tests.unit.plan.prints import seen, totals, vips
+from tests.unit.plan.stories import whole_story
+
+WHOLE_STORY = """\
+Service shop: 4 of 5 outputs would change.
+
+totals: recalculate
+  changed configuration: The setting limit has another value. 10 -> 20 (shop.py:5)
+  changed grouping: The aggregate goes by another key. customer -> country (shop.py:7)
+  reads 1,000,000 records of orders, 1,200 of them from the archive
+  takes about 20 s at 50,000 records a second (as measured before)
+  A new generation is built beside generation 3; then what differs is published, with a tombstone for each key that it \
+does not produce.
+  preview: 2 new, 1 changed, 30 stale, 69 unchanged; 33 records to write
+    + FR: {"total": 3}
+    ~ DE: {"total": 1} -> {"total": 2}
+    - anna: {"total": 9}
+  4 records that the active version accepts would be dead-lettered
+    ! orders, partition 1, offset 17: amount is missing
+  needs approval: 30 of 100 keys of totals (30 %) would be tombstoned.
+  needs approval: 30 keys of totals would be tombstoned, and 4 records dead-lettered that the active version accepts.
+  If that is meant: everstate run shop.py --approve
+vips: nothing
+  Generation 5 goes on as it is and takes in what differs in totals.
+
+seen: recalculate
+  changed policy: Records that cannot be processed are treated in another way. dead-letter -> skip
+  reads 500 records of clicks
+  not whole: topic clicks has lost 10 records to retention; it begins at offset 10 in partition 0
+  takes about a second at 100,000 records a second (assumed)
+  depends on the order of arrival: clicks/stateful
+  discards generation 2, which is being built
+  State is rebuilt beside generation 1 without publishing; what the stream has published stands, and the new version \
+goes on where the old one stops.
+
+fresh: begin
+  new output: The output fresh is new. (shop.py:9)
+  reads 1,000,000 records of orders, 1,200 of them from the archive
+  takes about 10 s at 100,000 records a second (assumed)
+  The first generation processes what its sources have and publishes from the beginning.
+
+old: retire
+  removed output: The output old is no longer declared. (was at shop.py:9)
+  Generation 9 is retired, with a tombstone for each of its 12 keys.
+  needs approval: old is no longer declared and would be retired: 12 keys would be tombstoned.
+  If that is meant: everstate run shop.py --approve"""
+
+
+def test_text_of_a_whole_plan() -> None:
+    assert plain(text(whole_story())) == WHOLE_STORY
+
+
+def test_text_of_a_service_that_did_not_change_is_short() -> None:
+    facts = OutputFacts(active=Deployed(print=totals(), generation=3))
+    plan = decide("shop", [totals()], {"totals": facts}, {"orders": SourceFacts(topic="orders")})
+    assert plain(text(plan)) == ("Service shop: nothing changes.\ntotals: nothing\n  Generation 3 goes on as it is.")
+
+
+def test_text_of_a_refusal_says_what_is_wrong_and_what_to_do() -> None:
+    facts = {"vips": OutputFacts(active=Deployed(print=vips(), generation=3))}
+    assert plain(text(decide("shop", [vips(predicate="x")], facts, {}))) == (
+        "Service shop cannot be started: vips.\n"
+        "\n"
+        "vips: refuse\n"
+        "  changed logic: The filter was changed. total > 1000 -> x (shop.py:13)\n"
+        "  topic totals does not exist.\n"
+        "  Create it: everstate topic create totals\n"
+        "  Nothing is started; generation 3 stays in place."
+    )
+
+
+def test_text_places_are_relative_to_the_root() -> None:
+    described = replace(seen(), nodes=tuple(replace(n, location=f"/home/me/{n.location}") for n in seen().nodes))
+    plan = decide("shop", [described], {}, {"clicks": SourceFacts(topic="clicks")})
+    assert "is new. (shop.py:9)" in plain(text(plan, root="/home/me/"))
+    assert "is new. (/home/me/shop.py:9)" in plain(text(plan))
+
+
+def test_text_of_what_was_removed_points_to_the_old_place() -> None:
+    stateless = seen(stateful=False)
+    facts = {"seen": OutputFacts(active=Deployed(print=seen(), generation=1))}
+    plan = decide("shop", [stateless], facts, {"clicks": SourceFacts(topic="clicks")})
+    expected = "less intermediate state: A stateful was removed, with its state. count -> nothing (was at shop.py:6)"
+    assert expected in plain(text(plan))
+
+
+def test_text_of_circumstances_of_a_recalculation() -> None:
+    facts = OutputFacts(
+        active=Deployed(print=totals(), generation=3), pending=Deployed(print=totals(by="x"), generation=4)
+    )
+    sources = {"orders": SourceFacts(topic="orders")}
+    plan = decide("shop", [totals(by="x")], {"totals": facts}, sources, on_change={"totals": "continue"})
+    shown = plain(text(plan))
+    assert "  State cannot be carried on: the aggregate goes by another key.\n" in shown
+    assert "  goes on with generation 4, which is prepared or half built\n" in shown
+
+
+def test_text_styles_say_what_a_word_is() -> None:
+    spans = {span for line in text(whole_story()) for span in line}
+    assert {
+        Span("totals", Style.OUTPUT),
+        Span("recalculate", Style.ACTION),
+        Span("changed grouping", Style.CATEGORY),
+        Span("customer", Style.OLD),
+        Span("country", Style.NEW),
+        Span("shop.py:7", Style.PLACE),
+        Span("  needs approval: ", Style.WARNING),
+    } <= spans
+
+
+def test_text_with_square_brackets_is_kept_as_it_is() -> None:
+    facts = {"totals": OutputFacts(active=Deployed(print=totals(predicate="[bold]"), generation=1))}
+    plan = decide("shop", [totals(predicate="[/bold]")], facts, {"orders": SourceFacts(topic="orders")})
+    assert "[bold] -> [/bold]" in plain(text(plan))
+
+
+def test_text_of_an_empty_plan_is_one_line() -> None:
+    assert plain(text(Plan("shop", ()))) == "Service shop: nothing changes."
