@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: What Python makes for a slot or for `__dict__`.
 _MADE: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
+#: The files that methods claim to be from which a dataclass, attrs or namedtuple has written.
+_GENERATED: Final = ("<string>", "<attrs generated", "<namedtuple")
 #: Attributes of a pydantic field that change what it accepts or gives.
 _FIELD: Final = (
     "annotation", "default", "default_factory", "alias", "validation_alias", "frozen", "validate_default", "init",
@@ -57,9 +59,9 @@ def _belongs(kind: type, name: str, part: Any) -> bool:
     """Whether something in a class is the user's own, and not what Python or a decorator has put there."""
     if isinstance(part, _MADE):
         return False
-    code = _code(part)
-    if code is not None:
-        return not _is_generated(code.co_filename) and _is_users(part)
+    call = _function(part)
+    if call is not None:
+        return _is_users(call)
     if name.startswith("__") and name.endswith("__"):
         return name == "__slots__"
     if issubclass(kind, enum.Enum) and (name in kind.__members__ or name.startswith("_")):
@@ -76,26 +78,23 @@ def _is_named_tuple(kind: type, name: str) -> bool:
     return issubclass(kind, tuple) and hasattr(kind, "_fields") and name in kind._fields
 
 
-def _code(part: Any) -> types.CodeType | None:
+def _function(part: Any) -> types.FunctionType | None:
     if isinstance(part, (staticmethod, classmethod)):
         part = part.__func__
-    if isinstance(part, property):
+    elif isinstance(part, property):
         part = part.fget
-    return part.__code__ if isinstance(part, types.FunctionType) else None
+    return part if isinstance(part, types.FunctionType) else None
 
 
-def _is_users(part: Any) -> bool:
-    """Of the user, or made by a decorator from something of the user's."""
-    if isinstance(part, property):
-        part = part.fget
-    elif isinstance(part, (staticmethod, classmethod)):
-        part = part.__func__
-    return origins.of_globals(part.__globals__).kind == "user" or bool(part.__closure__)
+def _is_users(call: types.FunctionType) -> bool:
+    """Of the user, or made by a decorator from something of the user's.
 
-
-def _is_generated(file: str) -> bool:
-    """Methods that a dataclass or the like has written: what they are made of is looked at instead."""
-    return file == "<string>" or file.startswith(("<attrs generated", "<namedtuple"))
+    What a dataclass or the like has written is not: what it is made of is looked at instead.
+    """
+    if origins.of_globals(call.__globals__).kind == "user":
+        return not call.__code__.co_filename.startswith(_GENERATED)
+    held = functions.cells(call).values()
+    return any(isinstance(content, types.FunctionType) and _is_users(content) for content in held)
 
 
 def _annotations_matter(kind: type) -> bool:

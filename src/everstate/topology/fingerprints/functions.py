@@ -52,7 +52,7 @@ def _foreign(reach: Reach, call: FunctionType, origin: origins.Origin) -> Tree:
     if registry is not None and hasattr(call, "dispatch"):
         held = [[reach.value(kind), reach.value(implementation)] for kind, implementation in registry.items()]
     else:
-        held = [reach.value(content) for content in _cells(call).values()]
+        held = [reach.value(content) for content in cells(call).values()]
     return [origin.kind, name_of(call), held]
 
 
@@ -80,9 +80,9 @@ def _definition(reach: Reach, call: FunctionType) -> Tree:
         reach.spreads |= template.spreads
         for name, line in template.methods.items():
             reach.method(name, Location(code.co_filename, line))
-        cells = _cells(call)
-        slots = [_slot(reach, call, cells, slot) for slot in template.slots]
-        own = [reach.value(cells["__class__"])] if "__class__" in cells else []
+        closed = cells(call)
+        slots = [_slot(reach, call, closed, slot) for slot in template.slots]
+        own = [reach.value(closed["__class__"])] if "__class__" in closed else []
         defaults = [reach.value(value) for value in call.__defaults__ or ()]
         named = [[name, reach.value(value)] for name, value in sorted((call.__kwdefaults__ or {}).items())]
         return [template.tree, slots, own, defaults, named, _attributes(reach, call), said]
@@ -103,7 +103,8 @@ def _template(node: FunctionNode, *, annotated: bool) -> Template:
     return _templates[place][1]
 
 
-def _cells(call: FunctionType) -> dict[str, Any]:
+def cells(call: FunctionType) -> dict[str, Any]:
+    """What a function closes over, by name."""
     found = {}
     for name, cell in zip(call.__code__.co_freevars, call.__closure__ or (), strict=True):
         try:
@@ -132,7 +133,7 @@ def _reads_annotations(decorator: ast.expr, call: FunctionType) -> bool:
     named = decorator.func if isinstance(decorator, ast.Call) else decorator
     found: Any = _MISSING
     if isinstance(named, ast.Name):
-        found = {**call.__globals__, **_cells(call)}.get(named.id, _MISSING)
+        found = {**call.__globals__, **cells(call)}.get(named.id, _MISSING)
     elif isinstance(named, ast.Attribute) and isinstance(named.value, ast.Name):
         found = getattr(call.__globals__.get(named.value.id), named.attr, _MISSING)
     if not isinstance(found, FunctionType):
@@ -146,7 +147,7 @@ def _mentions(code: CodeType, names: frozenset[str]) -> bool:
     return bool(names & set(code.co_names)) or any(_mentions(part, names) for part in inner)
 
 
-def _slot(reach: Reach, call: FunctionType, cells: dict[str, Any], slot: Slot) -> Tree:
+def _slot(reach: Reach, call: FunctionType, closed: dict[str, Any], slot: Slot) -> Tree:
     """What a name from outside stands for, with the attributes that are left to be taken when the function runs."""
     with reach.at(Location(call.__code__.co_filename, slot.line)):
         if slot.imported is not None:
@@ -154,8 +155,8 @@ def _slot(reach: Reach, call: FunctionType, cells: dict[str, Any], slot: Slot) -
             if package is not None:
                 return _unloaded(reach, package, slot)
             thing = _import(slot.imported, call)
-        elif slot.name in cells:
-            thing = cells[slot.name]
+        elif slot.name in closed:
+            thing = closed[slot.name]
         else:
             thing = call.__globals__.get(slot.name, getattr(builtins, slot.name, _MISSING))
         return _taken(reach, thing, slot)

@@ -173,9 +173,7 @@ class PartReader:
         try:
             tree = reach.tree(given.call)
         except FingerprintError as error:
-            raise FingerprintError(
-                f"{given.name}: {error.message}", location=error.location, hint=error.hint
-            ) from error
+            raise FingerprintError(f"{given.name}: {error.message}", location=error.location, hint=error.hint) from None
         self.packages.update(reach.packages)
         keywords = None if reach.spreads else frozenset(reach.keywords)
         return RawPart(name, kind, tree, _function_text(given), keywords, given.location)
