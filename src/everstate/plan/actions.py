@@ -269,11 +269,13 @@ class Refuse(Action):
     Attributes:
         problem: What is wrong.
         hint: What to do, with the command.
+        truncated: The sources can be read, but have lost some of the history that is needed.
     """
 
     kind: ClassVar[str] = "refuse"
     problem: str
     hint: str
+    truncated: bool = False
 
     @property
     def follows(self) -> str:

@@ -59,7 +59,7 @@ class Case:
     def action(self) -> Action:
         """What happens to it."""
         if problems := list(self._unreadable()):
-            return self._refuse(problems)
+            return self._refuse(problems, truncated=False)
         if self.facts.active is None:
             return self._begin()
         if self.new.output in self.options.recalculate:
@@ -170,12 +170,13 @@ class Case:
         readings = self._readings()
         return Migrate(**self._base, sources=readings, discards=self._given_up, estimate=self._estimate(readings))
 
-    def _refuse(self, problems: list[tuple[str, str]]) -> Refuse:
+    def _refuse(self, problems: list[tuple[str, str]], *, truncated: bool = True) -> Refuse:
         return Refuse(
             **self._base,
             sources=self._readings(replay=False),
             problem="; ".join(problem for problem, _ in problems),
             hint=" ".join(dict.fromkeys(hint for _, hint in problems)),
+            truncated=truncated,
         )
 
     def _unreadable(self) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Which node of an old print is which node of a new one.
 
-Names alone do not tell: a filter that is inserted before another of its kind takes over the other's name. So nodes that
-are the same to the last digest are paired first, then those that were written the same, and names alone count only
-among what is left.
+Names do not tell: a filter that is inserted before another of its kind takes over the other's name. So nodes that are
+the same to the last digest are paired first, in their order, then those that were written the same, and names alone
+count only among what is left.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ class _Pairing:
             return followed_old[was.name] == {self.partner.get(name, "") for name in followed_new[now.name]}
 
         for likeness in (_meaning, _form):
+            self._align(likeness)
             self._pair(likeness, lambda was, now: was.name == now.name)
             self._pair(likeness, self._same_inputs)
             self._pair(likeness, lambda _was, _now: True)
@@ -94,6 +95,14 @@ class _Pairing:
 
     def _same_inputs(self, was: NodePrint, now: NodePrint) -> bool:
         return was.inputs == tuple(self.partner.get(name, "") for name in now.inputs)
+
+    def _align(self, likeness: Callable[[NodePrint], object]) -> None:
+        """Pair as many alike nodes as can be paired without two pairs crossing each other."""
+        taken = set(self.partner.values())
+        old = [node for node in self.old.nodes if node.name not in taken]
+        new = [node for node in self.new.nodes if node.name not in self.partner]
+        for was, now in _common([likeness(node) for node in old], [likeness(node) for node in new]):
+            self.partner[new[now].name] = old[was].name
 
     def _pair(self, likeness: Callable[[NodePrint], object], fits: Callable[[NodePrint, NodePrint], bool]) -> None:
         """Pair the nodes that are alike and fit, in topological order."""
@@ -109,6 +118,24 @@ class _Pairing:
                 if found is not None:
                     candidates.remove(found)
                     self.partner[now.name] = found.name
+
+
+def _common(old: list[object], new: list[object]) -> Iterator[tuple[int, int]]:
+    """The places of a longest common subsequence."""
+    longest = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i in reversed(range(len(old))):
+        for j in reversed(range(len(new))):
+            same = old[i] == new[j]
+            longest[i][j] = longest[i + 1][j + 1] + 1 if same else max(longest[i + 1][j], longest[i][j + 1])
+    i = j = 0
+    while i < len(old) and j < len(new):
+        if old[i] == new[j]:
+            yield i, j
+            i, j = i + 1, j + 1
+        elif longest[i + 1][j] >= longest[i][j + 1]:
+            i += 1
+        else:
+            j += 1
 
 
 def _meaning(node: NodePrint) -> object:

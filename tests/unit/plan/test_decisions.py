@@ -217,6 +217,7 @@ def test_decide_source_that_does_not_exist_is_refused_with_the_command() -> None
     action = only(totals(), None, replace(ORDERS, exists=False))
     assert isinstance(action, Refuse)
     assert action.problem == "topic orders does not exist"
+    assert not action.truncated
     assert action.hint == "Create it: everstate topic create orders"
 
 
@@ -237,6 +238,7 @@ def test_decide_truncated_source_is_refused_with_what_is_missing() -> None:
         "topic orders has lost 1,200 records to retention; it begins at offset 1,000 in partition 0, 200 in partition 1"
     )
     assert action.hint.startswith("Go on with what is left: everstate run SERVICE.py --accept-truncated orders")
+    assert action.truncated
     assert [d.category for d in action.differences] == [Category.GROUPING]
 
 
