@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import types
@@ -38,6 +39,8 @@ def instance(reach: Reach, thing: Any) -> Tree:
         reach.package(origin.package)
     if kind.__module__.startswith("polars") and kind.__name__ == "Col":
         return ["library", "polars.col"]
+    if thing is os.environ or thing is getattr(os, "environb", None):
+        return ["environment"]  # what is declared of it is hashed, not all that happens to be in it
     array = _array(reach, thing)
     return array if array is not None else _reduced(reach, thing)
 
@@ -93,7 +96,7 @@ def _reduced_part(reach: Reach, part: Any) -> Tree:
             "state",
             [[str(name), reach.value(held)] for name, held in sorted(part.items(), key=lambda i: str(i[0]))],
         ]
-    if hasattr(part, "__next__") and not isinstance(part, types.GeneratorType):
+    if hasattr(part, "__next__") and not isinstance(part, (type, types.GeneratorType)):
         return reach.value(list(part))
     return reach.value(part)
 

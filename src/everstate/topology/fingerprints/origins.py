@@ -48,7 +48,7 @@ def of_object(thing: Any) -> Origin:
     name = getattr(thing, "__module__", None)
     module = sys.modules.get(name) if isinstance(name, str) else None
     if module is None:
-        return STANDARD if name is None else of_module(name, None)
+        return of_module(name, None) if isinstance(name, str) else STANDARD
     return of_loaded(module)
 
 

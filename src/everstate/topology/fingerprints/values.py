@@ -55,7 +55,15 @@ def value(reach: Reach, thing: Any) -> Tree:
             return make(reach, thing)
     if is_hint(thing):
         return hint(reach, thing)
-    return instances.instance(reach, thing)
+    return _builtin(reach, thing) if _is_compiled(thing) else instances.instance(reach, thing)
+
+
+def _is_compiled(thing: Any) -> bool:
+    """Whether it is a function that was compiled by Cython or the like."""
+    named = isinstance(getattr(thing, "__qualname__", None), str) and isinstance(
+        getattr(thing, "__module__", None), str
+    )
+    return named and callable(thing) and origins.of_object(thing).kind != "user"
 
 
 def items(reach: Reach, thing: Any, parts: Iterable[Any]) -> Tree:

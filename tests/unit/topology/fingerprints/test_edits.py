@@ -89,8 +89,10 @@ SILENT = {
         (
             "service",
             'return {"total": priced(amount) + rules.fee(amount), "kind": f"{row[\'status\']}-{amount:.2f}"}',
-            "return {\n        'total': (\n            priced(amount)\n            + rules.fee(amount)\n        ),\n"
-            "        'kind': f'{row[\"status\"]}-' f'{amount:.2f}',\n    }",
+            (
+                "return {\n        'total': (\n            priced(amount)\n          + rules.fee(amount)\n     ),\n"
+                "        'kind': f'{row[\"status\"]}-' f'{amount:.2f}',\n    }"
+            ),
         )
     ],
     "lines moved": [("service", "def total(", "\n\n\n\ndef total(")],
