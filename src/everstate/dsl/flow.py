@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.dsl.service import Service
-    from everstate.topology.nodes import Node
+    from everstate.topology.nodes import Node, OnChange
     from everstate.topology.schema import Schema
 
 
@@ -148,7 +148,14 @@ class Flow:
         by = operations.keying(self.node, columns, named, {"key_type": key_type, "name": name}, location)
         return Grouped(self.service, self.node, by)
 
-    def to(self, topic: str, *, partitions: int | None = None, format: str = "json") -> Self:  # noqa: A002 - the word users know
+    def to(
+        self,
+        topic: str,
+        *,
+        partitions: int | None = None,
+        format: str = "json",  # noqa: A002 - the word users know
+        on_change: OnChange = "recalculate",
+    ) -> Self:
         """Declare an output: its own query, state and versions. Returns what is on the topic, to build on.
 
         A table is published as its changelog: at most one record a key and micro-batch, none where the value did not
@@ -158,8 +165,10 @@ class Flow:
             topic: The topic, and the output's name.
             partitions: Partitions of a new topic; by default as many as the source with the most.
             format: How values are written: "json", or "string" and "bytes" for a scalar schema.
+            on_change: What a new version does: "recalculate" the output from the history of its sources and publish
+                what differs, or "continue" with the state that there is, so that only new records meet the new logic.
         """
-        node = self.service.declare(self.node, topic, partitions, format, caller())
+        node = self.service.declare(self.node, topic, partitions, format, caller(), on_change)
         return self._with(node)
 
     def _with(self, node: Node) -> Self:

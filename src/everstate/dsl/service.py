@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from everstate.dsl import config
 from everstate.dsl.operations import with_key
@@ -14,14 +15,14 @@ from everstate.topology.describe import Description
 from everstate.topology.errors import DefinitionError, NameClashError, SchemaError
 from everstate.topology.keys import KeySpec
 from everstate.topology.location import Location, caller
-from everstate.topology.nodes import Kind, Latest, Node, Output, Source
+from everstate.topology.nodes import Kind, Latest, Node, OnChange, Output, Source
 from everstate.topology.schema import Schema
 from everstate.topology.topic_names import check_topic_name
 from everstate.topology.unit import Unit
 from everstate.topology.values import require_format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _POLICIES = ("dead-letter", "fail", "skip")
@@ -74,6 +75,7 @@ class Service:
         self.shards = shards
         self.location = location
         self.configuration: dict[str, object] = {}
+        self.on_change: dict[str, OnChange] = {}
         self._outputs: list[Output] = []
         self._runner: Any = None
 
@@ -126,6 +128,11 @@ class Service:
         return value
 
     @property
+    def settings(self) -> Mapping[str, object]:
+        """The configuration values that the service has read, by name."""
+        return MappingProxyType(self.configuration)
+
+    @property
     def outputs(self) -> tuple[Output, ...]:
         """The declared outputs, in the order of their declaration."""
         return tuple(self._outputs)
@@ -138,7 +145,15 @@ class Service:
         """What the service consists of; `str()` gives text, `.to_json()` a dict."""
         return Description(self.name, self.on_error, self.units())
 
-    def declare(self, node: Node, topic: str, partitions: int | None, fmt: str, location: Location | None) -> Node:
+    def declare(
+        self,
+        node: Node,
+        topic: str,
+        partitions: int | None,
+        fmt: str,
+        location: Location | None,
+        on_change: OnChange = "recalculate",
+    ) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
         check_topic_name(f"{topic}.dlq", location=location)
@@ -152,6 +167,10 @@ class Service:
                 )
         if partitions is not None and partitions < 1:
             raise DefinitionError(f"partitions={partitions} is not a positive number", location=location)
+        if on_change not in get_args(OnChange):
+            words = ", ".join(get_args(OnChange))
+            raise DefinitionError(f"on_change={on_change!r} is not one of {words}", location=location)
+        self.on_change[topic] = on_change
         output = Output(
             inputs=(node,),
             kind=node.kind,

@@ -12,6 +12,9 @@ from everstate.engine.job import Job
 from everstate.engine.query import QueryPlan, start_query
 from everstate.engine.session import java_lives
 from everstate.engine.sink import Sink
+from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.topology.nodes import Kind
+from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
     from everstate.engine.outputs import PreparedOutput
     from everstate.engine.settings import Settings
     from everstate.engine.sink import Tally
+    from everstate.generations.generation import Generation
     from everstate.log.protocol import Lease, Log, Vector
+    from everstate.topology.unit import Unit
 
 logger = logging.getLogger(__name__)
 
@@ -29,19 +34,30 @@ _COMING_UP_S: Final = 20.0
 
 
 class Execution:
-    """Starts, watches and stops the query of one output.
+    """Starts, watches and stops the query of one generation.
 
     Args:
         session: Spark.
         output: What to run.
         log: The log.
-        lease: Under which it publishes.
+        lease: Under which it commits.
         settings: Operational settings.
-        policy: What happens to records that cannot be processed.
+        closed: The generation is being built: its results go to topics of its own, side effects do not happen.
+        effects: Side effects happen all the same.
+        end: Where it stops reading; None for never.
     """
 
     def __init__(
-        self, session: SparkSession, output: PreparedOutput, log: Log, lease: Lease, settings: Settings, *, policy: str
+        self,
+        session: SparkSession,
+        output: PreparedOutput,
+        log: Log,
+        lease: Lease,
+        settings: Settings,
+        *,
+        closed: bool = False,
+        effects: bool = False,
+        end: Vector | None = None,
     ) -> None:
         self.output = output
         self._session = session
@@ -51,32 +67,29 @@ class Execution:
         self._restarts = 0
         self._state_bytes = 0
         self._began = 0.0
-        last = log.last_commit(output.unit.service, output.name)
-        self._position = last.end if last is not None else output.record.initial
-        unit, record = output.unit, output.record
-        job = Job.of(
-            unit,
-            url=log.url,
-            partitions=log.describe(output.name).config.partitions,
-            generation=record.generation,
-            policy=policy,
-            shards=record.shards,
-        )
+        generation = output.generation
+        last = log.last_commit(output.unit.service, output.name, generation.name)
+        self._position = last.end if last is not None else generation.initial
+        unit = silenced(output.unit) if closed and not effects else output.unit
+        job = _job(unit, generation, log, closed=closed)
+        ordered = closed and bool(unit.order_sensitive)
         self._plan = QueryPlan(
             job=job,
             topics=unit.topics,
             depth=unit.depth,
             checkpoint=output.folder.checkpoint,
-            initial=record.initial,
-            boundary=record.boundary,
+            initial=generation.initial,
+            max_records=settings.recalculation_records if closed else settings.max_records,
+            order=(unit.service, output.name) if ordered else (),
+            end=end,
         )
         self._sink = Sink(
             job=job,
             log=log,
             lease=lease,
             checkpoint=output.folder.checkpoint,
-            initial=record.initial,
-            boundary=record.boundary,
+            initial=generation.initial,
+            kind="closed" if closed else "open",
         )
 
     @property
@@ -179,3 +192,22 @@ class Execution:
         if self._sink.began_after_stop:
             return False
         return bool(query.status["isTriggerActive"])
+
+
+def _job(unit: Unit, generation: Generation, log: Log, *, closed: bool) -> Job:
+    output = unit.output
+    target, letters = output.topic, f"{output.topic}.dlq"
+    if closed:
+        # What a stream has published stands, so only its state is built.
+        target = own_topic(unit.service, output.topic, generation) if output.kind is Kind.TABLE else ""
+        letters = own_dead_letters(unit.service, output.topic, generation)
+    return Job.of(
+        unit,
+        url=log.url,
+        target=target,
+        dead_letters=letters,
+        partitions=log.describe(output.topic).config.partitions,
+        generation=generation.name,
+        policy=generation.policy,
+        shards=generation.shards,
+    )

@@ -1,9 +1,9 @@
 """Where the state of a service lies on disk.
 
-<state_dir>/<service>/rebuild.json                 where each output had got to when its state was cleared
-<state_dir>/<service>/<output>/output.json         what the state belongs to: shards, first vector, query
-<state_dir>/<service>/<output>/stopped.json        how Spark's logs ended when it was last stopped in an orderly way
-<state_dir>/<service>/<output>/checkpoint/         Spark's
+<state_dir>/<service>/<output>/<generation>/output.json    what the state belongs to: shards, first vector
+<state_dir>/<service>/<output>/<generation>/unit.bin       the output's code, by value
+<state_dir>/<service>/<output>/<generation>/stopped.json   how Spark's logs ended when it was last stopped in order
+<state_dir>/<service>/<output>/<generation>/checkpoint/    Spark's
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,19 +33,17 @@ class OutputRecord:
         generation: Which version of the output.
         fingerprint: Of the unit that built it.
         initial: Where in its sources it began.
-        boundary: Up to here its results had been published before its state was cleared; empty if there is nothing.
     """
 
     shards: int
     generation: str
     fingerprint: str
     initial: Vector
-    boundary: Vector = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """The folder of one output."""
+    """The folder of one generation of an output."""
 
     path: Path
 
@@ -53,6 +51,11 @@ class OutputFolder:
     def checkpoint(self) -> Path:
         """Spark's checkpoint."""
         return self.path / "checkpoint"
+
+    @property
+    def code_file(self) -> Path:
+        """The output's code."""
+        return self.path / "unit.bin"
 
     @property
     def record_file(self) -> Path:
@@ -69,9 +72,7 @@ class OutputFolder:
         if document is None:
             return None
         try:
-            for name in ("initial", "boundary"):
-                document[name] = vectors.from_offsets(document[name])
-            return OutputRecord(**document)
+            return OutputRecord(**{**document, "initial": vectors.from_offsets(document["initial"])})
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise CheckpointDamagedError(f"{self.record_file} is damaged: {error}", hint=CURE) from error
 
@@ -94,8 +95,8 @@ class OutputFolder:
 
 #: What to do about state that is missing or damaged.
 CURE = (
-    "Put the folder back from a copy of the same moment, or rebuild the state from the topics: "
-    "everstate clear SERVICE.py, then run it again."
+    "Put the folder back from a copy of the same moment, or rebuild the output from its sources: "
+    "everstate run SERVICE.py --recalculate OUTPUT"
 )
 
 
@@ -137,11 +138,16 @@ def _digest(document: dict[str, Any]) -> str:
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write a JSON file that is either complete or not there."""
+    plain = json.loads(json.dumps(document))  # as it will be read: partitions are text in JSON
+    write_file(path, json.dumps({**plain, _DIGEST: _digest(plain)}, indent=1, sort_keys=True).encode())
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file that is either complete or not there, durably."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    plain = json.loads(json.dumps(document))  # as it will be read: partitions are text in JSON
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump({**plain, _DIGEST: _digest(plain)}, file, indent=1, sort_keys=True)
+    with partial.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)

@@ -11,7 +11,6 @@ import os
 import sys
 import sysconfig
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +38,8 @@ class Job:
         url: The log.
         service: Name of the service.
         output: The output topic, which is also the output's name.
+        target: The topic that its records go to: the output topic, or the generation's own; empty for none.
+        dead_letters: The topic that its dead letters go to.
         partitions: Of the output topic.
         generation: Which version of the output this is.
         policy: What happens to records that cannot be processed.
@@ -51,6 +52,8 @@ class Job:
     url: str
     service: str
     output: str
+    target: str
+    dead_letters: str
     partitions: int
     generation: str
     policy: str
@@ -58,25 +61,11 @@ class Job:
     page_policy: PagePolicy | None = None
 
     @classmethod
-    def of(cls, unit: Unit, *, url: str, partitions: int, generation: str, policy: str, shards: int) -> Job:
-        """Pack a unit for its workers."""
+    def of(cls, unit: Unit, **facts: Any) -> Job:
+        """Pack a unit for its workers; `facts` are the attributes that the unit does not know."""
         payload = pickled(unit)
-        return cls(
-            payload=payload,
-            digest=hashlib.sha256(payload).hexdigest(),
-            url=url,
-            service=unit.service,
-            output=unit.output.topic,
-            partitions=partitions,
-            generation=generation,
-            policy=policy,
-            shards=shards,
-        )
-
-    @cached_property
-    def dead_letter_topic(self) -> str:
-        """Where records go that cannot be processed."""
-        return f"{self.output}.dlq"
+        digest = hashlib.sha256(payload).hexdigest()
+        return cls(payload=payload, digest=digest, service=unit.service, output=unit.output.topic, **facts)
 
     def unit(self) -> Unit:
         """The unit; each process unpickles it once."""

@@ -7,8 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from everstate.log import vectors
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from everstate.engine.build import Build
+    from everstate.engine.deployment import Roster
     from everstate.engine.execution import Execution
     from everstate.log.protocol import Log
 
@@ -53,17 +56,57 @@ class Line:
         )
 
 
+@dataclass(frozen=True)
+class BuildLine:
+    """A generation that is being built, at one moment.
+
+    Attributes:
+        done: Records read.
+        left: Records to read.
+        rate: Records a second.
+    """
+
+    name: str
+    generation: int
+    done: int
+    left: int
+    rate: float
+
+    @classmethod
+    def of(cls, build: Build) -> BuildLine:
+        """A build as it is now."""
+        return cls(build.name, build.output.generation.number, build.done, build.lag, build.rate)
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return self.done / max(1, self.done + self.left)
+
+    @property
+    def remaining(self) -> str:
+        """How long it will still take."""
+        return f"{self.left / self.rate:,.0f} s left" if self.rate > 1 else "begins"
+
+    def text(self) -> str:
+        """As one line without a terminal."""
+        return (
+            f"{self.name}: generation {self.generation} is recalculated: {self.done:,} records ({self.share:.0%}), "
+            f"{self.rate:,.0f}/s, {self.remaining}"
+        )
+
+
 class Progress:
     """Shows the outputs of a service: a table on a terminal, else a line now and then.
 
     Args:
-        executions: The outputs.
+        roster: What runs.
         log: To see how far the sources are ahead.
         show: False for silence; None shows it if the standard error is a terminal, or as lines if not.
     """
 
-    def __init__(self, executions: Sequence[Execution], log: Log, *, show: bool | None = None) -> None:
-        self._executions = executions
+    def __init__(self, roster: Roster, log: Log, *, show: bool | None = None) -> None:
+        self._roster = roster
+        self._ended: dict[str, Line] = {}
         self._log = log
         self._silent = show is False
         self._console = Console(stderr=True)
@@ -102,16 +145,25 @@ class Progress:
             self._draw()
 
     def lines(self) -> list[Line]:
-        """The outputs now."""
-        return [self._line(execution) for execution in self._executions]
+        """The outputs now; those that have been drained as they ended."""
+        now = {execution.name: self._line(execution) for execution in self._roster.executions.values()}
+        return list({**self._ended, **now}.values())
+
+    def finished(self, executions: Sequence[Execution]) -> None:
+        """Remember what these have done; they are not looked at any more."""
+        self._ended.update({execution.name: self._line(execution) for execution in executions})
 
     def _draw(self, *, final: bool = False) -> None:
         if self._silent:
             return
         lines = self.lines()
+        builds = [BuildLine.of(build) for build in self._roster.builds.values()]
         if self._live is not None:
-            self._live.update(_table(lines), refresh=True)
+            parts = [_table(lines), *([_build_table(builds)] if builds else [])]
+            self._live.update(Group(*parts), refresh=True)
             return
+        for build in builds:
+            print(build.text(), file=sys.stderr, flush=True)  # noqa: T201 - this is the terminal
         for line in lines:
             if final or self._written.get(line.name) != line.batches:
                 self._written[line.name] = line.batches
@@ -152,6 +204,20 @@ def size_text(size: float) -> str:
         if size < 1000:
             return f"{size:.1f} {unit}"
     return f"{size / 1000:.1f} TB"
+
+
+def _build_table(builds: Sequence[BuildLine]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("recalculating", style="bold")
+    for name in ("generation", "records", "records/s"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    table.add_column("", justify="right")
+    for build in builds:
+        bar = ProgressBar(total=1.0, completed=build.share, width=24)
+        left = f"{build.share:.0%}, {build.remaining}"
+        table.add_row(build.name, str(build.generation), f"{build.done:,}", f"{build.rate:,.0f}", bar, left)
+    return table
 
 
 def _table(lines: Sequence[Line]) -> Table:

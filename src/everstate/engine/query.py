@@ -34,7 +34,8 @@ class QueryPlan:
         depth: Its last stage.
         checkpoint: Spark's folder.
         initial: Where in its sources a new query begins.
-        boundary: A vector that no batch reaches across; empty if there is none.
+        max_records: The most records of a micro-batch.
+        order: Service and output whose order log its batches follow; empty if the order does not matter.
         end: Where it stops reading; None for never.
     """
 
@@ -43,7 +44,8 @@ class QueryPlan:
     depth: int
     checkpoint: Path
     initial: Vector
-    boundary: Vector
+    max_records: int
+    order: tuple[str, ...] = ()
     end: Vector | None = None
 
 
@@ -57,9 +59,9 @@ def start_query(
         url=job.url,
         topics=plan.topics,
         initial=plan.initial,
-        boundary=plan.boundary,
+        order=plan.order,
         end=plan.end,
-        max_records=settings.max_records,
+        max_records=plan.max_records,
         tasks=settings.used_cores,
     )
     frame = own.readStream.format(FORMAT).options(**options.to_spark()).load().mapInArrow(reading(job), ROWS)

@@ -5,28 +5,31 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import time
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.engine.execution import Execution
-from everstate.engine.failures import root_cause
+from everstate.engine.deployment import Deployment, Roster
 from everstate.engine.folder import service_folder
-from everstate.engine.lease import Heartbeat
-from everstate.engine.outputs import prepare_outputs
+from everstate.engine.leases import Leases
+from everstate.engine.outputs import create_topics
+from everstate.engine.planning import make_plan, require_possible
 from everstate.engine.progress import Progress
+from everstate.engine.rollout import Rollout
 from everstate.engine.session import start_session, stop_session
 from everstate.engine.settings import Settings, log_address
+from everstate.engine.takeover import take_leases
+from everstate.engine.wishes import Wishes
+from everstate.generations.registry import Registry
 from everstate.log.opening import open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from everstate.dsl.service import Service
-    from everstate.log.protocol import Lease, Log
+    from everstate.engine.planning import Planned
+    from everstate.log.protocol import Log
 
 _LOOK_S: Final = 0.1
 
@@ -39,6 +42,7 @@ class Runner:
         log: Which log; see `log_address`.
         show: False for silence; by default a table on a terminal, else a line now and then.
         session: A session of `start_session` to run in, which stays; without it the run has one of its own.
+        wishes: What is asked for with this run.
         settings: Operational settings by name, as for `Settings`.
     """
 
@@ -49,6 +53,7 @@ class Runner:
         log: str | Path | None = None,
         show: bool | None = None,
         session: SparkSession | None = None,
+        wishes: Wishes | None = None,
         **settings: Any,
     ) -> None:
         own = {"state_dir": service.state_dir, "shards": service.shards}
@@ -57,6 +62,7 @@ class Runner:
         self._address = log_address(log, service.log)
         self._show = show
         self._session = session
+        self._wishes = wishes or Wishes()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -66,7 +72,8 @@ class Runner:
         """Run in the foreground until stopped; with `once`, until everything that is there has been processed.
 
         Raises:
-            LeaseHeldError: If another process runs this service.
+            LeaseHeldError: If another process runs this version of the service.
+            ApprovalNeededError: If a cutover has to be approved first.
             EverstateError: If an output fails; the others have been stopped in an orderly way.
         """
         with self._signals():
@@ -109,82 +116,62 @@ class Runner:
     def _execute(self, *, once: bool) -> None:
         log = open_log(self._address)
         try:
-            lease = log.acquire(self._service.name)
+            units = self._service.units()
+            create_topics(units, log, self._service.on_error)
+            names = [unit.output.topic for unit in units]
+            leases = Leases(log, self._service.name, self.settings.heartbeat, self._lost, names)
             try:
-                self._under_lease(log, lease, once=once)
+                self._with_leases(log, leases, once=once)
             finally:
-                log.release(lease)
+                leases.release()
         finally:
             log.close()
 
-    def _under_lease(self, log: Log, lease: Lease, *, once: bool) -> None:
+    def _with_leases(self, log: Log, leases: Leases, *, once: bool) -> None:
         home = service_folder(self.settings.state_dir, log, self._service.name)
-        policy = self._service.on_error
-        outputs = prepare_outputs(self._service.units(), log, home, self.settings, policy=policy)
-        heartbeat = Heartbeat(log, lease, self.settings.heartbeat, self._lost, [output.name for output in outputs])
-        heartbeat.start()
+        registry = Registry(log, self._service.name)
+        planned = take_leases(
+            lambda: self._plan(log, home), leases, log=log, registry=registry, home=home, settings=self.settings,
+            wishes=self._wishes,
+        )  # fmt: skip
+        session = self._session or start_session(self.settings, f"everstate {self._service.name}")
         try:
-            session = self._session or start_session(self.settings, f"everstate {self._service.name}")
-            try:
-                self._handle_signals()  # PySpark has put its own in place
-                executions = [
-                    Execution(session, output, log, lease, self.settings, policy=policy) for output in outputs
-                ]
-                with Progress(executions, log, show=self._show) as progress:
-                    self._run(executions, progress, once=once)
-            finally:
-                if self._session is None:
-                    stop_session(session)
+            self._handle_signals()  # PySpark has put its own in place
+            roster = Roster()
+            deployment = Deployment(
+                planned,
+                session=session,
+                log=log,
+                registry=registry,
+                leases=leases,
+                home=home,
+                settings=self.settings,
+                wishes=self._wishes,
+                roster=roster,
+            )
+            with Progress(roster, log, show=self._show) as progress:
+                rollout = Rollout(deployment, roster, leases, self.settings, progress, self._stopping, self._started)
+                self._roll_out(rollout, once=once)
         finally:
-            heartbeat.stop()
+            if self._session is None:
+                stop_session(session)
 
-    def _run(self, executions: Sequence[Execution], progress: Progress, *, once: bool) -> None:
-        rounds = _in_turns(executions, self.settings.used_cores) if once else [list(executions)]
-        for members in rounds:
-            try:
-                for execution in members:
-                    self._await_room(members)
-                    if not self._stopping.is_set():
-                        execution.start(once=once)
-                self._started.set()
-                self._watch(members, progress)
-            except BaseException as error:
-                self._wind_down(members, suppress=True)
-                if self._failure is not None:
-                    raise self._failure from error
-                raise
-            self._wind_down(members, suppress=False)
+    def _roll_out(self, rollout: Rollout, *, once: bool) -> None:
+        try:
+            rollout.drain() if once else rollout.follow()
+        except BaseException as error:
+            rollout.wind_down(suppress=True)
+            if self._failure is not None:
+                raise self._failure from error
+            raise
+        rollout.wind_down(suppress=self._failure is not None)
         if self._failure is not None:
             raise self._failure
 
-    def _await_room(self, members: Sequence[Execution]) -> None:
-        """Until fewer queries are coming up than there are cores.
-
-        Every query starts processes of its own, and Spark gives up on those that take longer than ten seconds.
-        """
-        while sum(execution.coming_up() for execution in members) >= self.settings.used_cores:
-            if self._stopping.wait(_LOOK_S):
-                return
-
-    def _watch(self, members: Sequence[Execution], progress: Progress) -> None:
-        """Until all have ended, one has failed, or the service is to stop."""
-        while not self._stopping.is_set():
-            active = [execution for execution in members if execution.active()]
-            progress.update()
-            if not active:
-                return
-            time.sleep(_LOOK_S)
-
-    def _wind_down(self, members: Sequence[Execution], *, suppress: bool) -> None:
-        deadline = time.monotonic() + self.settings.stop_timeout
-        for execution in members:
-            execution.announce_stop()
-        for execution in members:
-            try:
-                execution.stop(deadline)
-            except Exception as error:
-                if not suppress:
-                    raise root_cause(error, execution.name) from error
+    def _plan(self, log: Log, home: Path) -> Planned:
+        planned = make_plan(self._service, log, home, self._wishes.options(self.settings.shards))
+        require_possible(planned)
+        return planned
 
     def _lost(self, error: BaseException) -> None:
         self._failure = error
@@ -207,13 +194,3 @@ class Runner:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: self._stopping.set())
-
-
-def _in_turns(executions: Sequence[Execution], cores: int) -> list[list[Execution]]:
-    """Outputs that feed others first, so that one pass drains a chain; no more at once than there are cores."""
-    found: dict[int, list[Execution]] = defaultdict(list)
-    for execution in executions:
-        found[execution.output.level].append(execution)
-    return [
-        found[level][place : place + cores] for level in sorted(found) for place in range(0, len(found[level]), cores)
-    ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _LEVELS: Final = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_APPROVALS: Final = ("wait", "fail", "approve")
 _MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
 PREFIX: Final = "EVERSTATE_"
 
@@ -30,8 +31,9 @@ class Settings:
         trigger: Seconds between the starts of two micro-batches, and between two looks for new records. A batch that
             takes longer is followed at once by the next.
         max_records: The most records of one micro-batch of one output.
-        shards: Shards of an output that has no state yet; by default the cores. An output keeps the number that it
-            started with.
+        recalculation_records: The same while a generation is built, where throughput counts and not delay.
+        shards: Shards of a generation; by default the cores at its first start, and then what it has. Another number is
+            another generation, which publishes nothing.
         cores: How many cores Spark uses; by default all.
         memory: Memory of Spark's Java process, such as "2g".
         state_dir: Where state and checkpoints are; by default the folder `state` inside the embedded log.
@@ -40,11 +42,18 @@ class Settings:
         heartbeat: Seconds between two signs of life of the service's lease.
         stop_timeout: Seconds that a stopping service waits for the batch in progress.
         restarts: How often the query of an output is started again after its Python workers were lost.
+        retain_generations: How many replaced generations of an output keep their state, so that going back to them
+            needs no replay.
+        approval: What happens to a cutover that would remove much: "wait" leaves the active generation in place until
+            it is approved, "fail" stops with an error, "approve" goes on.
+        tombstone_share: The share of a table's keys that a cutover may remove without approval.
+        tombstone_least: A table with fewer keys has no such limit.
         quick_start: Java compiles less, which starts sooner and runs slower: for short runs and tests.
     """
 
     trigger: float = 0.1
     max_records: int = 1_000_000
+    recalculation_records: int = 1_000_000
     shards: int | None = None
     cores: int | None = None
     memory: str = "2g"
@@ -54,6 +63,10 @@ class Settings:
     heartbeat: float = 3.0
     stop_timeout: float = 60.0
     restarts: int = 3
+    retain_generations: int = 1
+    approval: str = "wait"
+    tombstone_share: float = 0.2
+    tombstone_least: int = 100
     quick_start: bool = False
 
     def __post_init__(self) -> None:
@@ -66,6 +79,11 @@ class Settings:
         self._require(self.heartbeat > 0, "heartbeat", "a number of seconds above 0")
         self._require(self.stop_timeout >= 0, "stop_timeout", "a number of seconds, 0 or more")
         self._require(self.restarts >= 0, "restarts", "a number, 0 or more")
+        self._require(self.recalculation_records > 0, "recalculation_records", "a number of records, 1 or more")
+        self._require(self.retain_generations >= 0, "retain_generations", "a number, 0 or more")
+        self._require(self.approval in _APPROVALS, "approval", f"one of {', '.join(_APPROVALS)}")
+        self._require(0 <= self.tombstone_share <= 1, "tombstone_share", "a number from 0 to 1")
+        self._require(self.tombstone_least >= 0, "tombstone_least", "a number of keys, 0 or more")
 
     @property
     def used_cores(self) -> int:
@@ -138,6 +156,11 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "heartbeat": float,
     "stop_timeout": float,
     "restarts": int,
+    "recalculation_records": int,
+    "retain_generations": int,
+    "approval": str,
+    "tombstone_share": float,
+    "tombstone_least": int,
     "quick_start": _truth,
 }
 

@@ -11,7 +11,7 @@ import polars as pl
 from everstate.engine.packing import Packed, pack
 from everstate.engine.spread import shard_ids
 from everstate.kernels.ledger import Ledger
-from everstate.kernels.output import dead_letter_records
+from everstate.kernels.output import dead_letter_records, with_headers
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.shard import Shard
 from everstate.kernels.stage import farewell, run_stage
@@ -86,11 +86,11 @@ class ShardTask:
             if parcel.stage == OUT and parcel.node != MARKS and parcel.frame.height:
                 parts[parcel.port].append(parcel.frame)
         staged: list[Staged] = []
-        if parts[RECORDS]:
-            staged += job.log().stage_all(job.output, addressed(pl.concat(parts[RECORDS]), job, self._shard))
+        if parts[RECORDS] and job.target:
+            staged += job.log().stage_all(job.target, addressed(pl.concat(parts[RECORDS]), job, self._shard))
         if parts[DEAD_LETTERS]:
             letters = dead_letter_records(job.unit(), pl.concat(parts[DEAD_LETTERS]))
-            staged += job.log().stage_all(job.dead_letter_topic, letters)
+            staged += job.log().stage_all(job.dead_letters, letters)
         counts: dict[str, int] = {}
         for frame in parts[COUNTS]:
             for name, count in frame.iter_rows():
@@ -105,11 +105,5 @@ def addressed(records: pl.DataFrame, job: Job, shard: int) -> pl.DataFrame:
     """
     by_key = partition_of(records["key"], job.partitions).alias("partition")
     in_turn = ((pl.int_range(pl.len(), dtype=pl.Int64) + shard) % job.partitions).cast(pl.Int32)
-    headers = [
-        {"name": "es-service", "value": job.service.encode()},
-        {"name": "es-generation", "value": job.generation.encode()},
-    ]
-    kind = pl.List(pl.Struct({"name": pl.String, "value": pl.Binary}))
-    return records.with_columns(by_key).with_columns(
-        pl.col("partition").fill_null(in_turn), pl.lit(pl.Series([headers], dtype=kind)).first().alias("headers")
-    )
+    placed = records.with_columns(by_key).with_columns(pl.col("partition").fill_null(in_turn))
+    return with_headers(placed, job.service, job.generation)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from everstate.engine.job import Job
-    from everstate.log.protocol import Lease, Log, Vector
+    from everstate.log.protocol import CommitKind, Lease, Log, Vector
 
 
 @dataclass
@@ -49,21 +49,21 @@ class Sink:
     Args:
         job: The query.
         log: The log.
-        lease: Under which the service publishes.
+        lease: Under which it commits.
         checkpoint: Spark's checkpoint, which knows where batches begin and end.
         initial: Where the first batch begins.
-        boundary: Batches up to here rebuild state whose results are on the topic already, and publish nothing.
+        kind: "open" if it publishes, "closed" while its generation is built.
     """
 
     def __init__(
-        self, *, job: Job, log: Log, lease: Lease, checkpoint: Path, initial: Vector, boundary: Vector
+        self, *, job: Job, log: Log, lease: Lease, checkpoint: Path, initial: Vector, kind: CommitKind
     ) -> None:
         self._job = job
         self._log = log
         self._lease = lease
         self._checkpoint = checkpoint
         self._initial = initial
-        self._boundary = boundary
+        self._kind = kind
         self._query_id: str | None = None
         self.tally = Tally()
         self.failure: BaseException | None = None
@@ -85,9 +85,6 @@ class Sink:
         reports = [json.loads(row[0]) for row in frame.collect()]
         start, end = batch_vectors(self._checkpoint, batch_id, self._initial)
         staged = [Staged(**part) for report in _in_order(reports) for part in report["staged"]]
-        if self._boundary and not vectors.reached(start, self._boundary):
-            self._log.abort(staged)
-            staged = []
         crash_point("sink.before_commit")
         self._log.commit(self._commit(batch_id, start, end, staged), staged)
         crash_point("sink.after_commit")
@@ -107,13 +104,15 @@ class Sink:
             end=end,
             digest=combined_digest(staged),
             token=self._lease.token,
+            lease=self._lease.name,
+            kind=self._kind,
         )
 
     def _count(self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector) -> None:
         tally = self.tally
         tally.batches += 1
         tally.read += vectors.lag(start, end)
-        tally.written += sum(part.rows for part in staged if part.topic == self._job.output)
+        tally.written += sum(part.rows for part in staged if part.topic == self._job.target)
         tally.position = end
         for report in reports:
             for name, count in report["counts"].items():

@@ -84,6 +84,16 @@ def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:
     return pl.DataFrame([rows[KEY].alias("key"), values.alias("value"), rows[TS].alias("ts")])
 
 
+def with_headers(records: pl.DataFrame, service: str, generation: str) -> pl.DataFrame:
+    """Records that say which generation of which service made them."""
+    headers = [
+        {"name": "es-service", "value": service.encode()},
+        {"name": "es-generation", "value": generation.encode()},
+    ]
+    kind = pl.List(pl.Struct({"name": pl.String, "value": pl.Binary}))
+    return records.with_columns(pl.lit(pl.Series([headers], dtype=kind)).first().alias("headers"))
+
+
 def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:
     """Dead letters as records of `<output>.dlq`, a table keyed by (topic, partition, offset).
 

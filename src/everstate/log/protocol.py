@@ -222,7 +222,11 @@ class Log(Protocol):
         ...
 
     def topics(self) -> list[str]:
-        """The names of all topics, sorted."""
+        """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
+        ...
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is such a topic."""
         ...
 
     def describe(self, name: str) -> TopicInfo:
@@ -326,6 +330,14 @@ class Log(Protocol):
         Raises:
             LeaseHeldError: If the holder lives.
         """
+        ...
+
+    def holder(self, name: str) -> Holder | None:
+        """Who holds a lease and lives; None if nobody does."""
+        ...
+
+    def lives(self, holder: Holder) -> bool:
+        """Whether a process lives, as far as this one can tell; of one on another machine it cannot."""
         ...
 
     def heartbeat(self, lease: Lease) -> None:

@@ -34,7 +34,7 @@ class SourceOptions:
         url: Which log.
         topics: Which topics.
         initial: Where a new query begins.
-        boundary: Batches do not reach across this vector; empty if there is none.
+        order: Service and output whose order log batches have to follow; empty if the order does not matter.
         end: Nothing is read from this vector on; None for no end.
         max_records: The most records of a batch.
         tasks: How many tasks should share a batch.
@@ -44,10 +44,10 @@ class SourceOptions:
     url: str
     topics: tuple[str, ...]
     initial: Vector
-    boundary: Vector
     end: Vector | None
     max_records: int
     tasks: int
+    order: tuple[str, ...] = ()
     task_records: int = 10_000
 
     def to_spark(self) -> dict[str, str]:
@@ -59,9 +59,9 @@ class SourceOptions:
     def from_spark(cls, options: Any) -> SourceOptions:
         """The options that `to_spark` wrote."""
         document = json.loads(options["document"])
-        for name in ("initial", "boundary", "end"):
+        for name in ("initial", "end"):
             document[name] = None if document[name] is None else vectors.from_offsets(document[name])
-        return cls(**{**document, "topics": tuple(document["topics"])})
+        return cls(**{**document, "topics": tuple(document["topics"]), "order": tuple(document["order"])})
 
 
 class LogSource(DataSource):
@@ -96,6 +96,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._target: Vector | None = None
         self._log: Log | None = None
+        self._stops: list[Vector] | None = None
 
     def initialOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where a new query begins; decided once and stored by the engine, since a topic's first offset may move."""
@@ -111,11 +112,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._open().end_offsets(self._options.topics)
         _require_reachable(begin, ends)
         available = self._limited(ends) if self._target is None else self._target
-        boundary = self._options.boundary
-        if boundary and not vectors.reached(begin, boundary):
-            available = vectors.capped(available, boundary)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else vectors.lag(begin, available)
-        return vectors.admitted(begin, _complete(available, begin), most)
+        stop = next_stop(self._recorded(), begin, most)
+        if stop is not None:
+            return _complete(vectors.capped(available, stop), begin)
+        return vectors.admitted(begin, available, most)
 
     def reportLatestOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where the topics end now."""
@@ -150,6 +151,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is not None:
             self._log.close()
 
+    def _recorded(self) -> list[Vector]:
+        """The order log of the source's topics; read once, since a recalculation only needs the past."""
+        if self._stops is None:
+            recorded = self._open().order(*self._options.order) if self._options.order else []
+            own = ({topic: ends for topic, ends in v.items() if topic in self._options.topics} for v in recorded)
+            self._stops = [vector for vector in own if vector]
+        return self._stops
+
     def _available(self) -> Vector:
         return self._limited(self._open().end_offsets(self._options.topics))
 
@@ -165,6 +174,19 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
             self._log = open_log(self._options.url)
         return self._log
+
+
+def next_stop(stops: Sequence[Vector], begin: Vector, most: int) -> Vector | None:
+    """The vector of an order log at which a batch ends that begins here: the furthest for so many records, or the next.
+
+    Example:
+        >>> stops = [{"t": {0: 5}}, {"t": {0: 9}}, {"t": {0: 40}}]
+        >>> [next_stop(stops, {"t": {0: begin}}, most=10) for begin in (0, 9, 40)]
+        [{'t': {0: 9}}, {'t': {0: 40}}, None]
+    """
+    ahead = [stop for stop in stops if not vectors.reached(begin, stop)]
+    within = [stop for stop in ahead if vectors.lag(begin, stop) <= most]
+    return within[-1] if within else (ahead[0] if ahead else None)
 
 
 def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, int, int, str]]]:
@@ -200,7 +222,7 @@ def _require_reachable(position: Vector, ends: Vector) -> None:
 
 
 def _complete(available: Vector, start: Vector) -> Vector:
-    """A batch that ends before a boundary keeps the positions of the partitions that the boundary does not name."""
+    """A batch that ends on a vector keeps the positions of the partitions that the vector does not name."""
     missing = {
         topic: {
             partition: offset for partition, offset in partitions.items() if partition not in available.get(topic, {})

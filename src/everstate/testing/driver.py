@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import UnitRun
+from everstate.testing.upgrade import Change
 from everstate.topology.errors import ConfigurationError, RecordError, TopicNotFoundError
 from everstate.topology.keys import decode_key, encode_key
 from everstate.topology.nodes import Output, Source
 from everstate.topology.values import check_row, decode_value, encode_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from everstate.dsl.service import Service
+    from everstate.plan.actions import Plan
+    from everstate.testing.topics import StoredRecord
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class DriverRecord:
         partition: Where it lies.
         offset: Its place there.
         headers: By name.
+        topic: Where it is.
     """
 
     key: Any
@@ -44,6 +48,20 @@ class DriverRecord:
     partition: int = 0
     offset: int = 0
     headers: dict[str, bytes] = field(default_factory=dict)
+    topic: str = ""
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """What a new version has done.
+
+    Attributes:
+        plan: What followed from the change, for each output.
+        records: What the cutovers published: new and changed values, and tombstones; not what followed downstream.
+    """
+
+    plan: Plan
+    records: list[DriverRecord]
 
 
 class Driver:
@@ -70,11 +88,19 @@ class Driver:
         if partitions < 1 or shards < 1:
             raise ConfigurationError("a driver needs at least one partition and one shard")
         self._topics = Topics(partitions)
-        self._runs = [UnitRun(unit, service.on_error, shards) for unit in service.units()]
-        self._sources = {source.topic: source for run in self._runs for source in run.unit.sources}
-        self._outputs: dict[str, Output] = {run.unit.output.topic: run.unit.output for run in self._runs}
+        self._shards = shards
         self._batching = False
         self._highest = 0
+        self._sources: dict[str, Source] = {}
+        self._outputs: dict[str, Output] = {}
+        self._install(service, [UnitRun(unit, service.on_error, shards) for unit in service.units()])
+
+    def _install(self, service: Service, runs: list[UnitRun]) -> None:
+        self._service = service
+        self._runs = runs
+        # What an earlier version knew stays readable: its topics are still there.
+        self._sources.update({source.topic: source for run in runs for source in run.unit.sources})
+        self._outputs.update({run.unit.output.topic: run.unit.output for run in runs})
 
     def send(
         self,
@@ -127,23 +153,65 @@ class Driver:
         for run in self._runs:
             run.advance(self._highest, self._topics.partitions)
 
+    def upgrade(self, service: Service, *, approval: str = "approve", recalculate: Sequence[str] = ()) -> Upgrade:
+        """Replace the service by another version of it, as a deployment does.
+
+        Outputs that changed are recalculated from all that was sent, and what differs is published: new and changed
+        values, and tombstones for keys that the new version does not produce.
+
+        Args:
+            service: The new version.
+            approval: "wait" and "fail" raise before a cutover that would remove much, "approve" goes on.
+            recalculate: Outputs to rebuild although nothing has changed.
+
+        Raises:
+            ApprovalNeededError: If a cutover has to be approved.
+
+        Example:
+            >>> import everstate as es
+            >>> def version(least):
+            ...     app = es.Service("docs")
+            ...     orders = app.table("orders", key="id", schema={"id": str, "amount": int})
+            ...     orders.filter(es.col("amount") >= least).to("large")
+            ...     return app
+            >>> driver = es.testing.Driver(version(least=1))
+            >>> driver.send("orders", "a", {"amount": 5})
+            >>> driver.send("orders", "b", {"amount": 50})
+            >>> [(record.key, record.value) for record in driver.upgrade(version(least=10)).records]
+            [('a', None)]
+        """
+        change = Change(
+            old=self._service,
+            new=service,
+            runs={run.unit.output.topic: run for run in self._runs},
+            topics=self._topics,
+            approval=approval,
+            recalculate=recalculate,
+            shards=self._shards,
+        )
+        plan = change.plan()
+        runs, published = change.carry_out(plan)
+        self._install(service, list(runs.values()))
+        return Upgrade(plan, [self._decoded(topic, record) for topic, record in published])
+
     def table(self, topic: str) -> dict[Any, Any]:
         """The latest value of every key on a topic, tombstones left out; sorted by the key's bytes."""
         return {key: record.value for key, record in sorted(self._latest(topic), key=lambda pair: str(pair[0]))}
 
     def records(self, topic: str) -> list[DriverRecord]:
         """All records of a topic, in the order of their publication."""
-        return [
-            DriverRecord(
-                self._key(topic, record.key),
-                self._value(topic, record.value),
-                record.ts,
-                record.partition,
-                record.offset,
-                dict(record.headers),
-            )
-            for record in self._topics.all(topic)
-        ]
+        return [self._decoded(topic, record) for record in self._topics.all(topic)]
+
+    def _decoded(self, topic: str, record: StoredRecord) -> DriverRecord:
+        return DriverRecord(
+            self._key(topic, record.key),
+            self._value(topic, record.value),
+            record.ts,
+            record.partition,
+            record.offset,
+            dict(record.headers),
+            topic,
+        )
 
     def counts(self, topic: str) -> dict[str, int]:
         """What an output counted: dead letters (`dead`), rows dropped (`dropped.null_key`, ...)."""

@@ -70,6 +70,17 @@ class Topics:
             schema={"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "offset": pl.Int64},
         )
 
+    def latest(self, topic: str) -> pl.DataFrame:
+        """The last record of every key, tombstones left out: key, value, ts and partition."""
+        last = {record.key: record for lane in self._lanes(topic) for record in lane if record.key is not None}
+        rows = [(r.key, r.value, r.ts, r.partition) for r in last.values() if r.value is not None]
+        schema = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "partition": pl.Int32}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def count(self, topic: str) -> int:
+        """How many records a topic has."""
+        return len(self._published.get(topic, []))
+
     def all(self, topic: str) -> list[StoredRecord]:
         """Every record, in the order of publication."""
         return self._published.get(topic, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from everstate.topology.unit import Unit
 
 
+#: Topic and partition to the next offset to read.
+Position: TypeAlias = dict[tuple[str, int], int]
+
+
 class UnitRun:
     """Runs one unit.
 
@@ -27,19 +31,28 @@ class UnitRun:
         unit: The unit.
         on_error: The service's policy for records that cannot be processed.
         shards: How many shards.
+        generation: Which version of the output it is.
     """
 
-    def __init__(self, unit: Unit, on_error: str, shards: int) -> None:
+    def __init__(self, unit: Unit, on_error: str, shards: int, generation: int = 1) -> None:
         self.unit = unit
+        self.generation = generation
         self.counts: Counter[str] = Counter()
+        self.order: list[Position] = []
         self._on_error = on_error
         self._pages = [MemoryPages() for _ in range(shards)]
         self._bookkeeping: list[bytes | None] = [None] * shards
-        self._position: dict[tuple[str, int], int] = {}
+        self.position: Position = {}
 
-    def micro_batch(self, topics: Topics) -> None:
-        """Read what is new, run all stages, publish; if a step raises, nothing is published and the state stays."""
-        parcels, ends = self._ingest(topics)
+    def micro_batch(self, topics: Topics, *, target: Topics | None = None, limit: Position | None = None) -> None:
+        """Read what is new, run all stages, publish; if a step raises, nothing is published and the state stays.
+
+        Args:
+            topics: Where the sources are.
+            target: Where results go; by default to the same topics.
+            limit: Source partitions that are read no further than this.
+        """
+        parcels, ends = self._ingest(topics, limit or {})
         if not ends:
             return
         before = [dict(pages.blocks) for pages in self._pages]
@@ -49,9 +62,10 @@ class UnitRun:
             for pages, blocks in zip(self._pages, before, strict=True):
                 pages.blocks = blocks
             raise
-        self._position.update(ends)
+        self.position.update(ends)
+        self.order.append(dict(self.position))
         self._bookkeeping = bookkeeping
-        self._publish(published, topics)
+        self._publish(published, topics if target is None else target)
 
     def advance(self, ts: int, partitions: int) -> None:
         """Move the stream time of all source partitions."""
@@ -59,17 +73,18 @@ class UnitRun:
             Parcel(1, MARKS, 0, mark(place, partition, end, end, ts))
             for place, topic in enumerate(self.unit.topics)
             for partition in range(partitions)
-            for end in [self._position.get((topic, partition), 0)]
+            for end in [self.position.get((topic, partition), 0)]
         ]
         _, self._bookkeeping = self._run(marks)
 
-    def _ingest(self, topics: Topics) -> tuple[list[Parcel], dict[tuple[str, int], int]]:
+    def _ingest(self, topics: Topics, limit: Position) -> tuple[list[Parcel], Position]:
         ledger = Ledger(self.unit.topics, self._on_error)
         parcels: list[Parcel] = []
-        ends: dict[tuple[str, int], int] = {}
+        ends: Position = {}
         for topic in self.unit.topics:
-            for partition, end in enumerate(topics.end(topic)):
-                start = self._position.get((topic, partition), 0)
+            for partition, available in enumerate(topics.end(topic)):
+                start = self.position.get((topic, partition), 0)
+                end = min(available, limit.get((topic, partition), available))
                 if start < end:
                     records = topics.read(topic, partition, start, end)
                     parcels += ingest(self.unit, topic, partition, records, ledger)
@@ -99,15 +114,17 @@ class UnitRun:
         out = [parcel for parcel in parcels if parcel.stage == OUT]
         for parcel in out:
             if parcel.port == RECORDS:
-                _append(topics, output, parcel.frame, self.unit.service)
+                append_records(topics, output, parcel.frame, self.unit.service, self.generation)
             elif parcel.port == COUNTS:
                 self.counts.update(dict(parcel.frame.iter_rows()))
         letters = [parcel.frame for parcel in out if parcel.port == DEAD_LETTERS]
         if letters:
-            _append(topics, f"{output}.dlq", dead_letter_records(self.unit, pl.concat(letters)), self.unit.service)
+            records = dead_letter_records(self.unit, pl.concat(letters))
+            append_records(topics, f"{output}.dlq", records, self.unit.service, self.generation)
 
 
-def _append(topics: Topics, topic: str, records: pl.DataFrame, service: str) -> None:
-    headers = {"es-service": service.encode()}
+def append_records(topics: Topics, topic: str, records: pl.DataFrame, service: str, generation: int) -> None:
+    """Put the records of an output on its topic."""
+    headers = {"es-service": service.encode(), "es-generation": str(generation).encode()}
     for key, value, ts in records.select("key", "value", "ts").iter_rows():
         topics.append(topic, key=key, value=value, ts=ts, headers=headers)

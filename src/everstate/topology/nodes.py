@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from everstate.topology.keys import KeySpec
     from everstate.topology.location import Location
     from everstate.topology.schema import Schema
+
+
+#: What a new version of an output does about the results so far.
+OnChange: TypeAlias = Literal["recalculate", "continue", "migrate"]
 
 
 class Kind(StrEnum):

@@ -7,11 +7,12 @@ the shard of their key. An edge between two stages is an *exchange*.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from everstate.topology.nodes import ForeignJoin, Merge, Node, Output, RekeyStream, Source
+from everstate.topology.functions import Function
+from everstate.topology.nodes import ForeignJoin, Merge, Node, Output, Peek, RekeyStream, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,6 +120,19 @@ class Unit:
     @cached_property
     def _out_of(self) -> tuple[tuple[Edge, ...], ...]:
         return tuple(tuple(e for e in self.edges if e.source == n) for n in range(len(self.nodes)))
+
+
+def silenced(unit: Unit) -> Unit:
+    """The same unit without side effects: a recalculation must not repeat what `peek` has done."""
+    nodes = tuple(replace(node, fn=_SILENT) if isinstance(node, Peek) else node for node in unit.nodes)
+    return replace(unit, nodes=nodes)
+
+
+def _nothing(_row: object) -> None:
+    """Takes the place of a side effect."""
+
+
+_SILENT = Function(_nothing, "nothing", None)
 
 
 def _topological(output: Node) -> list[Node]:

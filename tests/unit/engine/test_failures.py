@@ -57,7 +57,7 @@ def test_root_cause_state_that_spark_cannot_load_is_named_with_the_cure():
     assert isinstance(root_cause(gone, "totals"), CheckpointMissingError)
     found = root_cause(bad, "totals")
     assert isinstance(found, CheckpointDamagedError)
-    assert "everstate clear" in str(found)
+    assert "--recalculate" in str(found)
 
 
 def test_root_cause_lost_java_says_that_nothing_is_lost():

@@ -5,17 +5,21 @@ import pytest
 
 import everstate as es
 from everstate import col
+from everstate.engine import steps
 from everstate.engine.clearing import clear_state
 from everstate.engine.folder import OutputFolder, service_folder
-from everstate.engine.outputs import levels, prepare_outputs, require_every_deletion
+from everstate.engine.leases import Leases
+from everstate.engine.outputs import create_topics, levels, prepared, require_every_deletion
+from everstate.engine.planning import make_plan
 from everstate.engine.settings import Settings
+from everstate.generations.registry import Registry
 from everstate.log.opening import open_log
 from everstate.log.protocol import Commit, TopicConfig
+from everstate.plan.facts import Options
 from everstate.topology.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,
     DefinitionError,
-    ServiceChangedError,
     TombstonesMissedError,
     TopicNotFoundError,
 )
@@ -38,9 +42,29 @@ def service(log, limit=0, **options):
     return app
 
 
+def plan(log, app):
+    return make_plan(app, log, service_folder(app.state_dir, log, app.name), Options())
+
+
 def prepare(log, app, **settings):
+    """Begin the outputs that have no generation yet, and check the state of all."""
+    create_topics(app.units(), log, app.on_error)
     home = service_folder(app.state_dir, log, app.name)
-    return prepare_outputs(app.units(), log, home, Settings(**settings), policy=app.on_error)
+    leases = Leases(log, app.name, 60, lambda error: None, [])
+    leases.take_publishing()
+    registry = Registry(log, app.name)
+    context = steps.Context(log=log, registry=registry, leases=leases, home=home, settings=Settings(**settings))
+    planned = plan(log, app)
+    try:
+        for name in planned.units:
+            if registry.read(name).active is None:
+                steps.begin(planned, name, context)
+        return [
+            prepared(unit, registry.read(name).active, log, home, planned.levels[name])
+            for name, unit in planned.units.items()
+        ]
+    finally:
+        leases.release()
 
 
 def published(log, output, end):
@@ -64,12 +88,12 @@ def published(log, output, end):
 
 def test_levels_an_output_that_feeds_another_comes_first(log):
     units = list(reversed(service(log).units()))
-    assert [(level, unit.output.topic) for level, unit in levels(units)] == [(0, "middle"), (1, "end")]
+    assert list(levels(units).items()) == [("middle", 0), ("end", 1)]
 
 
-def test_prepare_creates_topics_and_begins_state(log):
+def test_begin_creates_topics_and_a_generation(log):
     middle, end = prepare(log, service(log), shards=4)
-    assert (middle.record.shards, middle.record.initial) == (4, {"in": {0: 0, 1: 0, 2: 0}})
+    assert (middle.generation.shards, middle.generation.initial) == (4, {"in": {0: 0, 1: 0, 2: 0}})
     assert log.describe("middle").config.partitions == 3
     assert not log.describe("middle").config.compact
     assert (log.describe("end").config.partitions, log.describe("end").config.compact) == (5, True)
@@ -77,38 +101,37 @@ def test_prepare_creates_topics_and_begins_state(log):
     assert end.level == 1
 
 
-def test_prepare_without_dead_letters_creates_no_topic_for_them(log):
+def test_create_topics_without_dead_letters_creates_none_for_them(log):
     prepare(log, service(log, on_error="skip"))
     assert "end.dlq" not in log.topics()
 
 
 def test_prepare_again_keeps_the_shards_of_the_first_start(log):
     prepare(log, service(log), shards=4)
-    assert prepare(log, service(log), shards=2)[0].record.shards == 4
+    assert prepare(log, service(log))[0].generation.shards == 4
 
 
-def test_prepare_missing_source_is_named_with_the_users_line(log):
+def test_create_topics_missing_source_is_named_with_the_users_line(log):
     app = es.Service("other", log=log.url)
     app.stream("nowhere", schema=SCHEMA).to("out")
     with pytest.raises(TopicNotFoundError, match=r"nowhere.*test_outputs\.py"):
         prepare(log, app)
 
 
-def test_prepare_service_without_output_is_refused(log):
+def test_plan_service_without_output_is_refused(log):
     with pytest.raises(DefinitionError, match="no output"):
-        prepare(log, es.Service("empty", log=log.url))
+        plan(log, es.Service("empty", log=log.url))
 
 
-def test_prepare_changed_service_names_the_output(log):
+def test_plan_changed_service_recalculates_what_changed_only(log):
     prepare(log, service(log))
-    with pytest.raises(ServiceChangedError, match="'middle'"):
-        prepare(log, service(log, limit=5))
+    assert [action.kind for action in plan(log, service(log)).plan.actions] == ["nothing", "nothing"]
+    assert [action.kind for action in plan(log, service(log, limit=5)).plan.actions] == ["recalculate", "nothing"]
 
 
-def test_prepare_changed_policy_is_a_change(log):
+def test_plan_changed_policy_is_a_change(log):
     prepare(log, service(log))
-    with pytest.raises(ServiceChangedError):
-        prepare(log, service(log, on_error="skip"))
+    assert {action.kind for action in plan(log, service(log, on_error="skip")).plan.actions} == {"recalculate"}
 
 
 def test_prepare_published_output_without_state_is_named(log):
@@ -149,7 +172,7 @@ def test_require_every_deletion_tombstones_that_were_compacted_away_unread_are_n
     sent(log, ("a", None))
     require_every_deletion(unit, log.last_commit("svc", "copy"), log)
     log.compact("rows")
-    with pytest.raises(TombstonesMissedError, match=r"'copy'.*'rows'[\s\S]*everstate clear"):
+    with pytest.raises(TombstonesMissedError, match=r"'copy'.*'rows'[\s\S]*--recalculate copy"):
         require_every_deletion(unit, log.last_commit("svc", "copy"), log)
 
 
@@ -175,37 +198,17 @@ def test_require_every_deletion_of_a_topic_read_as_a_stream_is_not_asked_for(log
     require_every_deletion(app.units()[0], log.last_commit("svc", "copy"), log)
 
 
-def test_clear_remembers_how_far_each_output_had_published(log):
+def test_clear_forgets_generations_and_keeps_what_was_published(log):
     app = service(log)
     prepare(log, app)
     published(log, "middle", {"in": {0: 7, 1: 0, 2: 2}})
     assert clear_state(app) == ["end", "middle"]
-    assert log.last_commit("svc", "middle") is None
-    middle, end = prepare(log, app)
-    assert middle.record.boundary == {"in": {0: 7, 1: 0, 2: 2}}
-    assert end.record.boundary == {}
-
-
-def test_clear_of_a_changed_service_keeps_streams_closed_and_writes_tables_again(log):
-    prepare(log, service(log))
-    published(log, "middle", {"in": {0: 7, 1: 0, 2: 2}})
-    published(log, "end", {"middle": {0: 1, 1: 1, 2: 1}})
-    changed = service(log, limit=9)
-    clear_state(changed)
-    middle, end = prepare(log, changed)
-    assert middle.record.boundary
-    assert end.record.boundary  # its own steps are the same: only its source has changed
-
-
-def test_clear_twice_before_the_rebuild_has_come_that_far_keeps_the_furthest(log):
-    app = service(log)
-    prepare(log, app)
-    published(log, "middle", {"in": {0: 7, 1: 0, 2: 2}})
-    clear_state(app)
-    prepare(log, app)
-    published(log, "middle", {"in": {0: 3, 1: 0, 2: 2}})
-    clear_state(app)
-    assert prepare(log, app)[0].record.boundary == {"in": {0: 7, 1: 0, 2: 2}}
+    history = Registry(log, "svc").read("middle")
+    assert history.generations == ()
+    assert history.next_number == 2
+    assert [event.what for event in history.audit] == ["active", "cleared"]
+    assert log.last_commit("svc", "middle").end == {"in": {0: 7, 1: 0, 2: 2}}
+    assert clear_state(app) == []
 
 
 def test_clear_leaves_topics_and_other_services_alone(log, tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import everstate.log.crash
+from everstate.generations.generation import Status
 from everstate.log.crash import CRASH_POINTS, crash_point
 from everstate.topology.errors import ConfigurationError
 
@@ -16,7 +17,10 @@ SOURCE = Path(everstate.log.crash.__file__).parent.parent
 
 def used_points():
     texts = [file.read_text() for file in SOURCE.rglob("*.py") if file.name != "crash.py"]
-    return {name for text in texts for name in re.findall(r'crash_point\(\s*"([^"]+)"', text)}
+    named = {name for text in texts for name in re.findall(r'crash_point\(\s*"([^"]+)"', text)}
+    # The registry names its points after the step that it writes.
+    steps = {*re.findall(r'step="(\w+)"', "".join(texts)), *Status}
+    return named | {f"registry.{step}.{side}" for step in steps for side in ("before", "after")}
 
 
 def test_crash_points_used_names_are_all_listed():

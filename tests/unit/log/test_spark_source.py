@@ -5,7 +5,7 @@ import pytest
 
 from everstate.log import vectors
 from everstate.log.opening import open_log
-from everstate.log.protocol import Split, TopicConfig
+from everstate.log.protocol import Commit, Split, TopicConfig
 from everstate.topology.errors import OffsetOutOfRangeError
 
 pyspark = pytest.importorskip("pyspark")
@@ -33,7 +33,6 @@ def reader(log, **changes):
         "url": log.url,
         "topics": ("t",),
         "initial": log.begin_offsets(["t"]),
-        "boundary": {},
         "end": None,
         "max_records": 10,
         "tasks": 2,
@@ -50,7 +49,7 @@ def read(source, start, end):
 
 def test_options_through_spark_are_the_same(log):
     options = SourceOptions(
-        url=log.url, topics=("t",), initial={"t": {0: 3}}, boundary={}, end={"t": {0: 9}}, max_records=5, tasks=2
+        url=log.url, topics=("t",), initial={"t": {0: 3}}, end={"t": {0: 9}}, max_records=5, tasks=2
     )
     assert SourceOptions.from_spark(options.to_spark()) == options
 
@@ -81,13 +80,20 @@ def test_end_vector_is_never_passed(log):
     assert source.latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(100)) == {"t": {0: 4, 1: 2}}
 
 
-def test_boundary_is_not_reached_across_and_then_passed(log):
+def test_order_log_batches_end_on_its_vectors_and_go_on_freely_after_it(log):
     send(log, 0, 8)
     send(log, 1, 8)
-    source = reader(log, boundary={"t": {0: 5, 1: 3}})
-    first = source.latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(100))
-    assert first == {"t": {0: 5, 1: 3}}
-    assert source.latestOffset(first, ReadMaxRows(100)) == {"t": {0: 8, 1: 8}}
+    lease = log.acquire("svc")
+    start = {"t": {0: 0, 1: 0}, "gone": {0: 0}}
+    for number, end in enumerate([{"t": {0: 1, 1: 0}, "gone": {0: 1}}, {"t": {0: 2, 1: 2}, "gone": {0: 1}}]):
+        facts = {"service": "svc", "output": "out", "generation": "1", "query_id": "q", "digest": ""}
+        log.commit(Commit(**facts, batch_id=number, start=start, end=end, token=lease.token), [])
+        start = end
+    source = reader(log, order=("svc", "out"))
+    begin = {"t": {"0": 0, "1": 0}}
+    assert source.latestOffset(begin, ReadMaxRows(100)) == {"t": {0: 2, 1: 2}}
+    assert source.latestOffset(begin, ReadMaxRows(2)) == {"t": {0: 1, 1: 0}}
+    assert source.latestOffset({"t": {"0": 2, "1": 2}}, ReadMaxRows(100)) == {"t": {0: 8, 1: 8}}
 
 
 def test_offset_beyond_the_topic_is_named(log):

@@ -62,9 +62,25 @@ def acquire(database: sqlite3.Connection, name: str, holder: Holder, *, take_ove
     return Lease(name, token, holder)
 
 
+def holder(database: sqlite3.Connection, name: str, *, now_ms: int) -> Holder | None:
+    """Who holds a lease and lives."""
+    row = database.execute("SELECT * FROM leases WHERE name = ?", (name,)).fetchone()
+    if row is None or not row["held"]:
+        return None
+    current = Holder(row["host"], row["pid"], row["started"])
+    return current if _lives(current, this_process(), row["heartbeat_ms"], now_ms) else None
+
+
 def _lives(current: Holder, asking: Holder, heartbeat_ms: int, now_ms: int) -> bool:
     if current.host != asking.host:
         return now_ms - heartbeat_ms < HEARTBEAT_TIMEOUT_MS
+    return runs_here(current)
+
+
+def runs_here(current: Holder) -> bool:
+    """Whether a process of this machine runs."""
+    if current.host != _host(os.getpid()):
+        return False
     try:
         process = psutil.Process(current.pid)
         if process.status() == psutil.STATUS_ZOMBIE:

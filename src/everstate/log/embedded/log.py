@@ -84,9 +84,14 @@ class EmbeddedLog:
         garbage.collect(self._store)
 
     def topics(self) -> list[str]:
-        """The names of all topics, sorted."""
+        """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
         with self._store.manifest.reading() as database:
             return catalogue.names(database)
+
+    def has_topic(self, name: str) -> bool:
+        """Whether there is such a topic."""
+        with self._store.manifest.reading() as database:
+            return catalogue.exists(database, name)
 
     def describe(self, name: str) -> TopicInfo:
         """Configuration, offsets and size of a topic."""
@@ -171,6 +176,15 @@ class EmbeddedLog:
         asking = holder or lease_rows.this_process()
         with self._store.manifest.writing() as database:
             return lease_rows.acquire(database, name, asking, take_over=take_over, now_ms=self._store.clock())
+
+    def holder(self, name: str) -> Holder | None:
+        """Who holds a lease and lives; None if nobody does."""
+        with self._store.manifest.reading() as database:
+            return lease_rows.holder(database, name, now_ms=self._store.clock())
+
+    def lives(self, holder: Holder) -> bool:
+        """Whether a process lives, as far as this one can tell."""
+        return lease_rows.runs_here(holder)
 
     def heartbeat(self, lease: Lease) -> None:
         """Say that the holder lives."""

@@ -1,4 +1,4 @@
-"""Holding a service's lease while it runs."""
+"""Signs of life of a process that holds a lease, and the upkeep of its topics."""
 
 from __future__ import annotations
 

@@ -1,0 +1,51 @@
+"""The code of a generation, by value, beside its state.
+
+An older version goes on publishing while a newer one is built, also after a restart, when its source file says
+something else by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from pyspark import cloudpickle
+
+from everstate.engine.folder import OutputFolder, write_file
+from everstate.engine.job import pickled
+from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError
+from everstate.topology.unit import Unit
+
+if TYPE_CHECKING:
+    from everstate.generations.generation import Generation
+
+
+def archive(folder: OutputFolder, unit: Unit) -> str:
+    """Store a unit with its user's modules; returns the digest."""
+    payload = pickled(unit)
+    write_file(folder.code_file, payload)
+    return hashlib.sha256(payload).hexdigest()
+
+
+def restored(folder: OutputFolder, generation: Generation) -> Unit:
+    """The unit of a generation as it was archived.
+
+    Raises:
+        CheckpointMissingError: If it is not there.
+        CheckpointDamagedError: If it is not what was written, or this Python cannot load it.
+    """
+    hint = f"Generation {generation.number} cannot be run any more; the version that is deployed does not need it."
+    try:
+        payload = folder.code_file.read_bytes()
+    except OSError as error:
+        raise CheckpointMissingError(f"{folder.code_file} cannot be read: {error}", hint=hint) from error
+    # What is loaded here is run: nothing but what this service wrote may be.
+    if hashlib.sha256(payload).hexdigest() != generation.code:
+        raise CheckpointDamagedError(f"{folder.code_file} does not match its checksum", hint=hint)
+    try:
+        unit = cloudpickle.loads(payload)
+    except Exception as error:
+        raise CheckpointDamagedError(f"{folder.code_file} cannot be loaded: {error}", hint=hint) from error
+    if not isinstance(unit, Unit):
+        raise CheckpointDamagedError(f"{folder.code_file} holds no output", hint=hint)
+    return unit

@@ -1,0 +1,62 @@
+"""Guards before a cutover: what it would write is counted first, while the active generation goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everstate.generations.cutover import compare
+from everstate.plan.actions import Continue, Retire
+from everstate.plan.guards import Limits, Policy, concerns, decision
+from everstate.plan.preview import Counts
+from everstate.topology.errors import ApprovalNeededError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.engine.planning import Planned
+    from everstate.engine.steps import Context
+    from everstate.engine.wishes import Wishes
+    from everstate.generations.cutover import Comparison
+    from everstate.plan.actions import Action
+
+
+def counts(comparison: Comparison) -> Counts:
+    """A comparison as the guards and previews count it."""
+    table = comparison.table
+    return Counts(
+        new=table.new,
+        changed=table.changed,
+        stale=table.stale,
+        unchanged=table.unchanged,
+        newly_dead=comparison.letters.new,
+    )
+
+
+def check_guards(actions: Sequence[Action], planned: Planned, context: Context, wishes: Wishes) -> None:
+    """Stop before a cutover that would take away more than it may.
+
+    Raises:
+        ApprovalNeededError: If it has to be approved; it says what would happen and how to approve it.
+    """
+    settings = context.settings
+    limits = Limits(share=settings.tombstone_share, least=settings.tombstone_least)
+    found = [
+        concern
+        for action in actions
+        for concern in concerns(_counted(action, planned, context), action, limits, file=wishes.file)
+    ]
+    if decision(found, Policy(settings.approval), approved=wishes.approve) is not Policy.APPROVE:
+        raise ApprovalNeededError(
+            "the cutover waits for approval, and the active version stays in place.\n  "
+            + "\n  ".join(concern.message for concern in found),
+            hint=found[0].hint,
+        )
+
+
+def _counted(action: Action, planned: Planned, context: Context) -> Counts:
+    if isinstance(action, (Retire, Continue)):
+        return Counts()
+    generation = context.registry.read(action.output).building
+    if generation is None:
+        return Counts()
+    return counts(compare(context.log, planned.units[action.output], generation))

@@ -1,0 +1,154 @@
+"""From a service and its log to a plan: gathers what the plan must know, changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everstate.engine.outputs import generation_folder, levels, prepared
+from everstate.generations.registry import Registry
+from everstate.plan.actions import Refuse
+from everstate.plan.decisions import decide
+from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
+from everstate.topology.errors import DefinitionError, EverstateError, HistoryTruncatedError
+from everstate.topology.fingerprints import print_unit
+from everstate.topology.nodes import Kind
+from everstate.topology.prints import UnitPrint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everstate.dsl.service import Service
+    from everstate.generations.generation import Generation, History
+    from everstate.log.protocol import Log
+    from everstate.plan.actions import Plan
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what is needed to carry it out.
+
+    Attributes:
+        plan: The plan.
+        units: The outputs of the service by topic, those that feed others first.
+        levels: Their levels.
+        prints: What they are.
+        histories: Their generations, and those of outputs that are no longer declared.
+        policy: What happens to records that cannot be processed.
+    """
+
+    plan: Plan
+    units: dict[str, Unit]
+    levels: dict[str, int]
+    prints: dict[str, UnitPrint]
+    histories: dict[str, History]
+    policy: str
+
+
+def make_plan(service: Service, log: Log, home: Path, options: Options) -> Planned:
+    """What happens if the service is started now.
+
+    Raises:
+        DefinitionError: If the service has no output, or a function whose meaning cannot be seen.
+    """
+    declared = service.units()
+    if not declared:
+        raise DefinitionError("the service has no output", hint="Declare one with .to(TOPIC).")
+    order = levels(declared)
+    units = {name: unit for name in order for unit in declared if unit.output.topic == name}
+    prints = {
+        name: print_unit(unit, policy=service.on_error, settings=service.configuration) for name, unit in units.items()
+    }
+    histories = Registry(log, service.name).histories()
+    facts = {
+        name: _output_facts(name, units.get(name), histories.get(name), log, home, service.name)
+        for name in [*units, *(name for name in histories if name not in units)]
+    }
+    topics = {topic for unit in units.values() for topic in unit.topics}
+    sources = {topic: _source_facts(topic, log, outputs=set(units)) for topic in sorted(topics)}
+    plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
+    return Planned(plan, units, order, prints, histories, service.on_error)
+
+
+def require_possible(planned: Planned) -> None:
+    """Stop if the plan refuses an output.
+
+    Raises:
+        HistoryTruncatedError: If it does; the message names the output, the reason and the cure.
+    """
+    for action in planned.plan.actions:
+        if isinstance(action, Refuse):
+            unit = planned.units.get(action.output)
+            location = unit.output.location if unit is not None else None
+            raise HistoryTruncatedError(
+                f"output {action.output!r}: {action.problem}", location=location, hint=action.hint
+            )
+
+
+def _output_facts(
+    name: str, unit: Unit | None, history: History | None, log: Log, home: Path, service: str
+) -> OutputFacts:
+    if history is None:
+        return OutputFacts(keys=_keys(name, log) if unit is not None and unit.output.kind is Kind.TABLE else 0)
+
+    def deployed(generation: Generation | None) -> Deployed | None:
+        return None if generation is None else _deployed(service, name, generation, log, home)
+
+    retained = [deployed(generation) for generation in history.retired]
+    counts = history.active is None or unit is None
+    return OutputFacts(
+        active=deployed(history.active),
+        pending=deployed(history.building),
+        retained=tuple(known for known in retained if known is not None),
+        keys=_keys(name, log) if counts else 0,
+    )
+
+
+def _deployed(service: str, output: str, generation: Generation, log: Log, home: Path) -> Deployed:
+    last = log.last_commit(service, output, generation.name)
+    return Deployed(
+        print=UnitPrint.from_json(generation.description),
+        generation=generation.number,
+        shards=generation.shards,
+        end=last.end if last is not None else {},
+        rate=generation.rate or None,
+        resumable=_resumable(output, generation, log, home),
+    )
+
+
+def _resumable(output: str, generation: Generation, log: Log, home: Path) -> bool:
+    """Whether a generation's state can be gone on with."""
+    from everstate.engine.code import restored  # noqa: PLC0415 - loads Spark's pickling, which planning seldom needs
+
+    if generation.status not in {"retired", "recalculating", "ready", "publishing"}:
+        return True
+    try:
+        unit = restored(generation_folder(home, output, generation), generation)
+        prepared(unit, generation, log, home, 0)
+    except EverstateError:
+        return False
+    return True
+
+
+def _keys(topic: str, log: Log) -> int:
+    if not log.has_topic(topic) or not log.describe(topic).records:
+        return 0
+    return log.latest(topic).height
+
+
+def _source_facts(topic: str, log: Log, *, outputs: set[str]) -> SourceFacts:
+    if not log.has_topic(topic):
+        # An output of this service is made before anything reads it.
+        return SourceFacts(topic=topic, exists=topic in outputs)
+    info = log.describe(topic)
+    available = sum(info.end.values()) - sum(info.start.values())
+    return SourceFacts(
+        topic=topic,
+        records=info.records,
+        missing=sum(info.start.values()),
+        start=info.start,
+        end=info.end,
+        compacted=info.config.compact,
+        superseded=available - info.records,
+    )

@@ -1,0 +1,214 @@
+"""The course of a run: host what publishes, build what has changed, cut over, go on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from everstate.engine.failures import root_cause
+from everstate.topology.errors import EverstateError, FencedError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Sequence
+
+    from everstate.engine.deployment import Deployment, Roster
+    from everstate.engine.execution import Execution
+    from everstate.engine.leases import Leases
+    from everstate.engine.progress import Progress
+    from everstate.engine.settings import Settings
+    from everstate.plan.actions import Action
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.1
+
+
+class Rollout:
+    """Runs a deployment to its end, or until it is stopped.
+
+    Args:
+        deployment: What to do.
+        roster: What runs.
+        leases: Those of publishing and of building.
+        settings: Operational settings.
+        progress: Shows it.
+        stopping: Set when the service has to stop.
+        started: Set when its queries have been started.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        roster: Roster,
+        leases: Leases,
+        settings: Settings,
+        progress: Progress,
+        stopping: threading.Event,
+        started: threading.Event,
+    ) -> None:
+        self._deployment = deployment
+        self._roster = roster
+        self._leases = leases
+        self._settings = settings
+        self._progress = progress
+        self._stopping = stopping
+        self._started = started
+
+    def follow(self) -> None:
+        """Run until stopped.
+
+        Raises:
+            EverstateError: If an output fails, or the new version cannot take over and nothing else runs here.
+        """
+        deployment = self._deployment
+        changes = deployment.changes()
+        if self._leases.publishes():
+            self._start(deployment.host(once=False), once=False)
+        elif not changes:
+            self._take_over(())
+        self._started.set()
+        held_up: EverstateError | None = None
+        try:
+            for actions in deployment.in_levels(changes):
+                if not self._replace(actions):
+                    return
+        except FencedError:
+            raise
+        except EverstateError as error:
+            if not self._roster.executions:
+                raise
+            # What is on the topic stays right: the active version goes on until someone has looked.
+            held_up = error
+            logger.error("The new version is not active. %s", error)  # noqa: TRY400 - for people, without a traceback
+            self._stop_builds()
+        else:
+            self._leases.give_building_back()
+        self._watch()
+        if held_up is not None:
+            raise held_up
+
+    def drain(self) -> None:
+        """Bring the service to its newest version, process what is there, and end.
+
+        Raises:
+            EverstateError: If an output fails, or the new version cannot take over.
+        """
+        deployment = self._deployment
+        self._started.set()
+        hosted: dict[int, list[Execution]] = defaultdict(list)
+        changes: dict[int, list[Action]] = {}
+        for actions in deployment.in_levels(deployment.changes()):
+            changes[deployment.level(actions[0])] = list(actions)
+        if not self._leases.publishes() and not changes:
+            self._leases.take_publishing(take_over=True)
+        if self._leases.publishes():
+            for execution in deployment.host(once=True):
+                hosted[execution.output.level].append(execution)
+        for level in sorted({*hosted, *changes}):
+            if level in changes:
+                published = self._leases.publishes()
+                if not self._replace(changes[level], once=True):
+                    return
+                if not published:
+                    for execution in deployment.host(once=True):
+                        hosted[execution.output.level].append(execution)
+            self._drain_together([*hosted[level], *self._roster.executions.values()])
+            self._roster.executions.clear()
+
+    def wind_down(self, *, suppress: bool) -> None:
+        """Stop everything, in order."""
+        deadline = time.monotonic() + self._settings.stop_timeout
+        running = list(self._roster.executions.values())
+        for execution in running:
+            execution.announce_stop()
+        self._stop_builds()
+        for execution in running:
+            try:
+                execution.stop(deadline)
+            except Exception as error:
+                if not suppress:
+                    raise root_cause(error, execution.name) from error
+
+    def _replace(self, actions: Sequence[Action], *, once: bool = False) -> bool:
+        """Build the generations of one level, and make them the active ones; False if the service has to stop."""
+        deployment = self._deployment
+        deployment.begin_builds(actions)
+        while not deployment.step():
+            if not self._look():
+                return False
+        deployment.guard(actions)
+        if not self._leases.publishes():
+            self._take_over(actions, host=not once)
+        deployment.cut_over(actions, self._progress)
+        successors = [deployment.successor(action) for action in actions]
+        ready = [execution for execution in successors if execution is not None]
+        if once:
+            self._roster.executions.update({execution.name: execution for execution in ready})
+        else:
+            self._start(ready, once=False)
+        return True
+
+    def _take_over(self, actions: Sequence[Action], *, host: bool = True) -> None:
+        """Replace the process that publishes, and go on with all that it did but for what is replaced."""
+        self._leases.take_publishing(take_over=True)
+        if host:
+            replaced = {action.output for action in actions}
+            found = self._deployment.host(once=False)
+            self._start([execution for execution in found if execution.name not in replaced], once=False)
+
+    def _start(self, executions: Sequence[Execution], *, once: bool) -> None:
+        for execution in executions:
+            self._await_room()
+            if self._stopping.is_set():
+                return
+            execution.start(once=once)
+            self._roster.executions[execution.name] = execution
+
+    def _await_room(self) -> None:
+        """Until fewer queries are coming up than there are cores.
+
+        Every query starts processes of its own, and Spark gives up on those that take longer than ten seconds.
+        """
+        while sum(e.coming_up() for e in self._roster.executions.values()) >= self._settings.used_cores:
+            if self._stopping.wait(_LOOK_S):
+                return
+
+    def _drain_together(self, executions: Sequence[Execution]) -> None:
+        """Outputs of one level; no more at once than there are cores."""
+        cores = self._settings.used_cores
+        for place in range(0, len(executions), cores):
+            group = executions[place : place + cores]
+            self._roster.executions = {execution.name: execution for execution in group}
+            for execution in group:
+                if not self._stopping.is_set():
+                    execution.start(once=True)
+            while sum(execution.active() for execution in group):
+                if not self._look(executions=False):
+                    return
+            self.wind_down(suppress=False)
+            self._progress.finished(group)
+
+    def _watch(self) -> None:
+        """Until the service has to stop."""
+        while self._look():
+            pass
+
+    def _look(self, *, executions: bool = True) -> bool:
+        """A moment later: whether to go on.
+
+        Raises:
+            EverstateError: If an output has failed.
+        """
+        if executions:
+            for execution in list(self._roster.executions.values()):
+                execution.active()
+        self._progress.update()
+        return not self._stopping.wait(_LOOK_S)
+
+    def _stop_builds(self) -> None:
+        for build in self._roster.builds.values():
+            build.stop(time.monotonic())
+        self._roster.builds.clear()

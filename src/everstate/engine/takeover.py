@@ -1,0 +1,77 @@
+"""Which leases a run takes, and from whom.
+
+A new version may replace a process that builds another one, and, when it is ready, the process that publishes. A second
+process of the same version may not, unless it is asked to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everstate.engine import steps
+from everstate.plan.actions import Nothing
+from everstate.topology.errors import LeaseHeldError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from everstate.engine.leases import Leases
+    from everstate.engine.planning import Planned
+    from everstate.engine.settings import Settings
+    from everstate.engine.wishes import Wishes
+    from everstate.generations.registry import Registry
+    from everstate.log.protocol import Log
+
+
+def take_leases(
+    plan: Callable[[], Planned],
+    leases: Leases,
+    *,
+    log: Log,
+    registry: Registry,
+    home: Path,
+    settings: Settings,
+    wishes: Wishes,
+) -> Planned:
+    """Take what the plan needs.
+
+    Returns:
+        The plan as it is now that nobody else builds.
+
+    Raises:
+        LeaseHeldError: If a process of the same version runs or is being deployed.
+    """
+    context = steps.Context(log=log, registry=registry, leases=leases, home=home, settings=settings)
+    planned = plan()
+    suspended = _take_building(planned, leases, wishes)
+    for output, history in registry.histories().items():
+        if suspended and history.building is not None:
+            # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
+            steps.discard(output, history.building.number, context)
+        steps.tidy(output, context)
+    planned = plan()
+    changed = any(not isinstance(action, Nothing) for action in planned.plan.actions)
+    for action in planned.plan.actions:
+        if isinstance(action, Nothing) and action.discards is not None:
+            steps.discard(action.output, action.discards, context)
+    try:
+        leases.take_publishing(take_over=wishes.take_over, standby=wishes.standby and not changed)
+    except LeaseHeldError:
+        if not changed:
+            raise  # the old version goes on in its own process until the cutover
+    if not changed:
+        leases.give_building_back()
+    return planned
+
+
+def _take_building(planned: Planned, leases: Leases, wishes: Wishes) -> bool:
+    """Take the lease of building; says whether a process that was replaced is still there."""
+    try:
+        leases.take_building()
+    except LeaseHeldError:
+        another = any(action.discards is not None for action in planned.plan.actions)
+        if not (another or wishes.take_over or wishes.approve):
+            raise
+        return leases.take_building_over()
+    return False

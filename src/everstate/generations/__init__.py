@@ -1,0 +1,1 @@
+"""The life of an output's versions: registry, difference, cutover."""

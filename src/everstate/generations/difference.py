@@ -1,0 +1,116 @@
+"""The difference between a generation's table and what is on its topic: what a cutover writes.
+
+Decoded values are compared, not bytes: another order of fields or another way to write text is no difference, and an
+unchanged key must not be written again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+_SAMPLES: Final = 5
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What has to be written so that a topic holds a table.
+
+    Attributes:
+        records: key, value (null for a tombstone), ts, and the partition of a tombstone; the others go where their key
+            belongs.
+        new: Keys that the topic does not have.
+        changed: Keys with another value.
+        stale: Keys that the table does not have; they get a tombstone.
+        unchanged: Keys that are not written.
+        samples: By "new", "changed" and "stale", some (key, value on the topic, value in the table).
+    """
+
+    records: pl.DataFrame
+    new: int
+    changed: int
+    stale: int
+    unchanged: int
+    samples: dict[str, list[tuple[bytes, bytes | None, bytes | None]]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers by name."""
+        return {"new": self.new, "changed": self.changed, "stale": self.stale, "unchanged": self.unchanged}
+
+    @property
+    def live(self) -> int:
+        """Keys on the topic before."""
+        return self.changed + self.stale + self.unchanged
+
+
+def difference(table: pl.DataFrame, topic: pl.DataFrame, *, text: bool = False) -> Difference:
+    """Compare a table with what is on its topic.
+
+    Args:
+        table: key, value and ts of every key that there should be.
+        topic: key, value, ts and partition of every key that there is. A tombstone gets the timestamp of the record
+            that it removes, so that it moves no consumer's time, and goes where that record lies.
+        text: Values are not JSON: they are compared as bytes.
+
+    Example:
+        >>> import polars as pl
+        >>> table = pl.DataFrame({"key": [b"a", b"b"], "value": [b"1", b"2"], "ts": [5, 6]})
+        >>> topic = pl.DataFrame({"key": [b"b", b"c"], "value": [b"2", b"3"], "ts": [1, 2], "partition": [0, 0]})
+        >>> difference(table, topic).records.select("key", "value", "ts").rows()
+        [(b'a', b'1', 5), (b'c', None, 2)]
+    """
+    there = topic.select("key", pl.col("value").alias("was"), pl.col("ts").alias("was_ts"), "partition")
+    both = table.select("key", "value", "ts").join(there, on="key", how="left", maintain_order="left")
+    new = both.filter(pl.col("was").is_null())
+    other = both.filter(pl.col("was").is_not_null() & (pl.col("value") != pl.col("was")))
+    changed = other if text else other.filter(_means_otherwise(other))
+    stale = there.join(table.select("key"), on="key", how="anti", maintain_order="left").with_columns(
+        pl.lit(None, pl.Binary).alias("value"), pl.col("was_ts").alias("ts")
+    )
+    nowhere = pl.lit(None, pl.Int32).alias("partition")
+    parts = [
+        part.select("key", "value", "ts", pl.col("partition").cast(pl.Int32))
+        for part in (new.with_columns(nowhere), changed.with_columns(nowhere), stale)
+    ]
+    samples = {name: _sample(part) for name, part in (("new", new), ("changed", changed), ("stale", stale))}
+    unchanged = both.height - new.height - changed.height
+    return Difference(pl.concat(parts).sort("key"), new.height, changed.height, stale.height, unchanged, samples)
+
+
+def _sample(rows: pl.DataFrame) -> list[tuple[bytes, bytes | None, bytes | None]]:
+    return rows.sort("key").head(_SAMPLES).select("key", "was", "value").rows()
+
+
+def _means_otherwise(rows: pl.DataFrame) -> pl.Series:
+    pairs = rows.select("value", "was").iter_rows()
+    return pl.Series([not same_value(value, was) for value, was in pairs], dtype=pl.Boolean)
+
+
+def same_value(one: bytes, other: bytes) -> bool:
+    """Whether two encoded values mean the same.
+
+    Example:
+        >>> same_value(b'{"a": 1, "b": NaN}', b'{"b":NaN,"a":1}'), same_value(b"1", b"1.0")
+        (True, False)
+    """
+    try:
+        return _same(json.loads(one), json.loads(other))
+    except ValueError:
+        return one == other
+
+
+def _same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False  # 1 and 1.0 and true are different for whoever reads them with a schema
+    if isinstance(one, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)

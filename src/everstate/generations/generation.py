@@ -1,0 +1,181 @@
+"""One version of an output, and the versions that an output has had.
+
+Both are values: a step of the life cycle makes a new one, which the registry stores before anything acts on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.topology.errors import GenerationError
+from everstate.topology.topic_names import INTERNAL
+
+if TYPE_CHECKING:
+    from everstate.log.protocol import Vector
+
+
+class Status(StrEnum):
+    """Where a generation is in its life."""
+
+    PLANNED = "planned"
+    RECALCULATING = "recalculating"
+    READY = "ready"
+    PUBLISHING = "publishing"
+    ACTIVE = "active"
+    RETIRED = "retired"
+    DISCARDED = "discarded"
+
+
+#: Being built: its query writes to topics of its own.
+BUILDING: Final = frozenset({Status.PLANNED, Status.RECALCULATING, Status.READY, Status.PUBLISHING})
+#: Which step may follow which. A step may be repeated, and whatever is being built may be given up or begin again.
+_FOLLOWS: Final[dict[Status, frozenset[Status]]] = {
+    Status.PLANNED: frozenset({Status.RECALCULATING, Status.ACTIVE, Status.DISCARDED}),
+    Status.RECALCULATING: frozenset({Status.READY, Status.PUBLISHING, Status.DISCARDED, Status.RETIRED}),
+    Status.READY: frozenset({Status.RECALCULATING, Status.PUBLISHING, Status.DISCARDED, Status.RETIRED}),
+    Status.PUBLISHING: frozenset({Status.RECALCULATING, Status.ACTIVE, Status.DISCARDED, Status.RETIRED}),
+    Status.ACTIVE: frozenset({Status.RETIRED, Status.DISCARDED}),
+    Status.RETIRED: frozenset({Status.RECALCULATING, Status.DISCARDED}),
+    Status.DISCARDED: frozenset(),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """One version of an output.
+
+    Attributes:
+        number: Counts the versions of the output, from 1.
+        status: Where it is in its life.
+        fingerprint: Of the output that it runs.
+        description: The output's `UnitPrint` as JSON.
+        shards: How many shards its state has.
+        initial: Where in its sources it began.
+        code: Digest of the archived output in its state folder.
+        policy: What happens to records that cannot be processed.
+        open_from: The first micro-batch that is published; None as long as none is.
+        was_active: It has been on the topic before, so its table is kept with it.
+        rate: Records a second of its recalculation; 0 if it is not known.
+        created_ms: When it was planned.
+        changed_ms: When its status changed last.
+    """
+
+    number: int
+    status: Status
+    fingerprint: str
+    description: str
+    shards: int
+    initial: Vector
+    code: str
+    policy: str
+    open_from: int | None = None
+    was_active: bool = False
+    rate: float = 0.0
+    created_ms: int = 0
+    changed_ms: int = 0
+
+    @property
+    def name(self) -> str:
+        """As commits and record headers call it."""
+        return str(self.number)
+
+    def to(self, status: Status, *, now_ms: int, **changes: Any) -> Generation:
+        """The same generation one step on.
+
+        Raises:
+            GenerationError: If that step does not follow.
+        """
+        if status is not self.status and status not in _FOLLOWS[self.status]:
+            raise GenerationError(f"generation {self.number} is {self.status} and cannot become {status}")
+        return replace(self, status=status, changed_ms=now_ms, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """An entry of the audit record.
+
+    Attributes:
+        at_ms: When.
+        generation: Which generation.
+        what: The status that it got.
+        who: User, host and process.
+        why: The differences that led to it, or the command.
+        counts: Keys that a cutover wrote: new, changed, stale; and those it left alone.
+    """
+
+    at_ms: int
+    generation: int
+    what: str
+    who: str
+    why: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """The generations of one output, oldest first.
+
+    Attributes:
+        output: Its topic.
+        generations: Those that were not deleted.
+        next_number: Of the next generation; numbers are never used again.
+        audit: What has happened, oldest first.
+    """
+
+    output: str
+    generations: tuple[Generation, ...] = ()
+    next_number: int = 1
+    audit: tuple[Event, ...] = ()
+
+    @property
+    def active(self) -> Generation | None:
+        """The generation whose results are on the topic."""
+        return next((g for g in self.generations if g.status is Status.ACTIVE), None)
+
+    @property
+    def building(self) -> Generation | None:
+        """The generation that is being built."""
+        return next((g for g in self.generations if g.status in BUILDING), None)
+
+    @property
+    def retired(self) -> tuple[Generation, ...]:
+        """Earlier ones whose state is kept, the youngest first."""
+        kept = [g for g in self.generations if g.status is Status.RETIRED]
+        return tuple(sorted(kept, key=lambda g: g.changed_ms, reverse=True))
+
+    def numbered(self, number: int) -> Generation | None:
+        """The generation of that number."""
+        return next((g for g in self.generations if g.number == number), None)
+
+    def having(self, generation: Generation, *events: Event) -> History:
+        """With a new or changed generation."""
+        others = [g for g in self.generations if g.number != generation.number]
+        generations = tuple(sorted([*others, generation], key=lambda g: g.number))
+        following = max(self.next_number, generation.number + 1)
+        return replace(self, generations=generations, next_number=following, audit=(*self.audit, *events))
+
+    def without(self, number: int) -> History:
+        """With a generation forgotten, after its state has been deleted."""
+        return replace(self, generations=tuple(g for g in self.generations if g.number != number))
+
+
+def own_topic(service: str, output: str, generation: Generation) -> str:
+    """The topic that holds a generation's table while the generation is not the active one.
+
+    Names have a limit, so service and output enter as a digest.
+    """
+    digest = hashlib.sha256(f"{service}\0{output}".encode()).hexdigest()[:16]
+    return f"{INTERNAL}{digest}.{generation.number}"
+
+
+def own_dead_letters(service: str, output: str, generation: Generation) -> str:
+    """The same for its dead letters."""
+    return f"{own_topic(service, output, generation)}.dlq"
+
+
+def build_lease(service: str) -> str:
+    """The lease of whoever builds new generations of a service."""
+    return f"{service}:build"

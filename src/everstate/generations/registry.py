@@ -1,0 +1,119 @@
+"""The registry: the generations of every output of a service, as documents in the log.
+
+A step is written before it is acted on, under the lease of whoever takes it, so that a process which was replaced
+meanwhile cannot write it any more.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.generations.generation import Event, Generation, History, Status
+from everstate.log import vectors
+from everstate.log.crash import crash_point
+from everstate.topology.errors import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.log.protocol import Lease, Log
+
+_PREFIX: Final = "generations/"
+
+
+class Registry:
+    """The generations of a service.
+
+    Args:
+        log: Where it is kept.
+        service: The service's name.
+    """
+
+    def __init__(self, log: Log, service: str) -> None:
+        self._log = log
+        self.service = service
+
+    def histories(self) -> dict[str, History]:
+        """All outputs that the service has or has had."""
+        found = self._log.metas(self.service)
+        return {name.removeprefix(_PREFIX): from_json(text) for name, text in found.items() if name.startswith(_PREFIX)}
+
+    def read(self, output: str) -> History:
+        """The generations of an output; none if it has none yet."""
+        text = self._log.get_meta(self.service, document(output))
+        return History(output=output) if text is None else from_json(text)
+
+    def write(self, history: History, leases: Sequence[Lease], *, step: str) -> None:
+        """Store the generations of an output.
+
+        Args:
+            history: The generations.
+            leases: Those under which the step is taken.
+            step: Its name among the crash points.
+
+        Raises:
+            FencedError: If another process has taken one of the leases.
+        """
+        crash_point(f"registry.{step}.before")
+        self._log.set_meta(self.service, document(history.output), to_json(history), leases=leases)
+        crash_point(f"registry.{step}.after")
+
+
+def document(output: str) -> str:
+    """The name of an output's document."""
+    return _PREFIX + output
+
+
+def to_json(history: History) -> str:
+    """As text that `from_json` reads."""
+    return json.dumps(asdict(history), sort_keys=True)
+
+
+def from_json(text: str) -> History:
+    """From the text of `to_json`.
+
+    Raises:
+        LogError: If it is not such a text.
+    """
+    try:
+        known: dict[str, Any] = json.loads(text)
+        generations = [
+            Generation(**{**g, "status": Status(g["status"]), "initial": vectors.from_offsets(g["initial"])})
+            for g in known["generations"]
+        ]
+        audit = [Event(**event) for event in known["audit"]]
+        return History(**{**known, "generations": tuple(generations), "audit": tuple(audit)})
+    except (KeyError, TypeError, ValueError) as error:
+        raise LogError(
+            f"the registry of generations is damaged: {error}", hint="Restore the log's folder from a backup."
+        ) from error
+
+
+def event(generation: Generation, why: str = "", counts: dict[str, int] | None = None) -> Event:
+    """An entry of the audit record, by this process, now."""
+    return Event(
+        at_ms=generation.changed_ms,
+        generation=generation.number,
+        what=str(generation.status),
+        who=f"{_user()}@{socket.gethostname()}, process {os.getpid()}",
+        why=why,
+        counts=counts or {},
+    )
+
+
+def now_ms() -> int:
+    """The time in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may run under a number without a name
+        return str(os.getuid())
