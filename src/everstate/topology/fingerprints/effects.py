@@ -39,9 +39,9 @@ _NAMES: Final[dict[str, str]] = {
         concurrent.futures.ProcessPoolExecutor
     """,
     "environment": """
-        os.environ os.environb os._Environ os.getenv os.getenvb os.getcwd os.getcwdb os.getpid os.getppid os.getlogin os.uname
-        os.cpu_count os.process_cpu_count os.path.expanduser os.path.expandvars os.path.abspath pathlib.Path.cwd
-        pathlib.Path.home platform getpass sys.argv sys.flags sys.path sys.modules
+        os.environ os.environb os._Environ os.getenv os.getenvb os.getcwd os.getcwdb os.getpid os.getppid os.getlogin
+        os.uname os.cpu_count os.process_cpu_count os.path.expanduser os.path.expandvars os.path.abspath
+        pathlib.Path.cwd pathlib.Path.home platform getpass sys.argv sys.flags sys.path sys.modules
     """,
     "code": """
         builtins.eval builtins.exec builtins.compile builtins.__import__ builtins.globals importlib.import_module

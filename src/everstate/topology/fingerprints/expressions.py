@@ -47,17 +47,24 @@ def expression(given: pl.Expr, location: Location | None = None, reached: Callab
     try:
         written = json.loads(given.meta.serialize(format="json"))
     except (pl.exceptions.PolarsError, ValueError, TypeError):
-        raise _holds_python(given, location) from None
-    reading = _Reading(given, location, reached)
+        raise _holds_python(str(given), location) from None
+    return canonical(written, str(given), location, reached)
+
+
+def canonical(
+    written: Any, text: str, location: Location | None = None, reached: Callable[[str], None] | None = None
+) -> Tree:
+    """The tree of an expression that some version of Polars has written as JSON and as text."""
+    reading = _Reading(text, location, reached)
     tree = reading.tree(written)
     # JSON writes NaN and both infinities as null; the expression's text tells which they were, in their order.
-    return [tree, _NOT_FINITE.findall(str(given))] if reading.not_finite else tree
+    return [tree, _NOT_FINITE.findall(text)] if reading.not_finite else tree
 
 
 class _Reading:
-    def __init__(self, given: pl.Expr, location: Location | None, reached: Callable[[str], None] | None) -> None:
+    def __init__(self, text: str, location: Location | None, reached: Callable[[str], None] | None) -> None:
         self.not_finite = False
-        self._given = given
+        self._text = text
         self._location = location
         self._reached = reached
 
@@ -74,7 +81,7 @@ class _Reading:
             if name == "Literal" and isinstance(body, dict) and _LITERALS.intersection(body):
                 return self._literal(body)
             if name.startswith("Anonymous") or "Python" in name:
-                raise _holds_python(self._given, self._location)
+                raise _holds_python(self._text, self._location)
             if name == "FfiPlugin":
                 return self._plugin(body)
             name, body = _present(name, body)
@@ -83,7 +90,7 @@ class _Reading:
 
     def _list(self, parts: list[Any]) -> Tree:
         if _is_pickled(parts):
-            raise _holds_python(self._given, self._location)
+            raise _holds_python(self._text, self._location)
         return [self.tree(part) for part in parts]
 
     def _literal(self, body: dict[str, Any]) -> Tree:
@@ -159,8 +166,7 @@ def _plain(value: Any) -> Tree:
     return leaf if leaf is not None else repr(value)
 
 
-def _holds_python(given: pl.Expr, location: Location | None) -> FingerprintError:
-    text = str(given)
+def _holds_python(text: str, location: Location | None) -> FingerprintError:
     return FingerprintError(
         f"this expression holds a Python function: {text if len(text) <= 200 else text[:200] + '...'}",
         location=location,

@@ -190,10 +190,9 @@ def _plain_attribute(kind: type, name: str) -> Tree | None:
 def _note_method(reach: Reach, thing: Any, name: str) -> None:
     """A method of an object: `folder.read_text` reads a file whichever folder it is."""
     for base in type(thing).__mro__:
-        if name in vars(base) and origins.of_object(base).kind != "user":
+        # By each class that has it: which of them defines it differs between versions.
+        if hasattr(base, name) and origins.of_object(base).kind != "user":
             reach.name(f"{name_of(base)}.{name}")
-            reach.name(f"{name_of(type(thing))}.{name}")
-            return
 
 
 def _attribute(thing: Any, name: str) -> Any:

@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.declarations import DECLARED, declaration_of
@@ -32,6 +33,8 @@ def instance(reach: Reach, thing: Any) -> Tree:
             f"a function refers to a {kind.__name__} of the service",
             hint="Take what it needs out before: limit = app.config('limit', 10), then use limit in the function.",
         )
+    if isinstance(thing, Iterator):
+        raise reach.refused(f"a {kind.__name__} is used up as it is read", hint="Keep a list or a range instead.")
     if isinstance(thing, random.Random):
         reach.name("random.Random")
     reach.name(name_of(kind))

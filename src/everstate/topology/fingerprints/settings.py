@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _SECRET: Final = re.compile(
-    r"pass(word|wd|phrase)?$|pwd|secret|token|credential|(^|[_.-])(key|auth|pin)($|[_.-])|api_?key|private",
+    r"passw(or)?d|passphrase|pwd|secret|token|credential|private|api_?key|(^|[_.-])(key|auth|pin|pass)($|[_.-])",
     re.IGNORECASE,
 )
 _MASK: Final = "***"

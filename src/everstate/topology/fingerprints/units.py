@@ -13,6 +13,7 @@ from everstate.topology.fingerprints.names import node_names
 from everstate.topology.fingerprints.parts import PartReader, RawPart
 from everstate.topology.fingerprints.settings import Settings
 from everstate.topology.fingerprints.tree import digest
+from everstate.topology.nodes import Peek
 from everstate.topology.prints import NodePrint, Part, UnitPrint
 
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
         NodePrint(
             name=names[number],
             operation=word(node),
-            inputs=tuple(names[edge.source] for edge in unit.into(number)),
+            inputs=tuple(names[_giver(unit, edge.source)] for edge in unit.into(number)),
             stateful=keeps_state(node),
             parts={part.name: _part(part, known) for part in raw[number]},
             location=_text(node.location),
         )
         for number, node in enumerate(unit.nodes)
+        if not isinstance(node, Peek)  # rows pass unchanged, whatever it does
     )
     return UnitPrint(
         service=unit.service,
@@ -58,6 +60,13 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
         policy=policy,
         libraries={"python": platform.python_version(), "polars": pl.__version__, "everstate": _own_version()},
     )
+
+
+def _giver(unit: Unit, number: int) -> int:
+    """The node that the rows come from: a side effect on their way is none."""
+    while isinstance(unit.nodes[number], Peek):
+        number = unit.into(number)[0].source
+    return number
 
 
 def _part(raw: RawPart, known: Settings) -> Part:
