@@ -65,7 +65,7 @@ def update(
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: What `prepare` gave, from all tasks.
         shard: Holds groups and contributions.
         emit_moves: An operation that follows orders groups: also yield those of which only time or position changed.

@@ -28,7 +28,7 @@ def evaluate(
         The rows that did not fail, and the values of the expressions for them.
     """
     try:
-        return rows, _select(rows, expressions)
+        return rows, select_rows(rows, expressions)
     except pl.exceptions.PolarsError:
         return _halved(rows, expressions, ledger, node)
 
@@ -37,12 +37,12 @@ def _halved(
     rows: pl.DataFrame, expressions: Sequence[pl.Expr], ledger: Ledger, node: Node
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Evaluate parts, ever smaller around the rows that fail; a stack, since a batch may hold many of them."""
-    good: list[tuple[pl.DataFrame, pl.DataFrame]] = [(rows.clear(), _select(rows.clear(), expressions))]
+    good: list[tuple[pl.DataFrame, pl.DataFrame]] = [(rows.clear(), select_rows(rows.clear(), expressions))]
     waiting = [rows]
     while waiting:
         part = waiting.pop()
         try:
-            good.append((part, _select(part, expressions)))
+            good.append((part, select_rows(part, expressions)))
         except pl.exceptions.PolarsError as error:
             if part.height == 1:
                 ledger.dead(part, [_reason(error)], node)
@@ -52,7 +52,27 @@ def _halved(
     return pl.concat([part for part, _ in good]), pl.concat([values for _, values in good])
 
 
-def _select(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
+def select_rows(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
+    """The values of row expressions, whatever the number of rows.
+
+    Polars divides a column by a constant by multiplying with its reciprocal, but a single row, a chunk of a single row
+    or a column of one repeated value by division: another last digit for another cut of the same input. So every row
+    is evaluated as one of several.
+
+    Example:
+        >>> import polars as pl
+        >>> many = select_rows(pl.DataFrame({"a": [5, 6]}), [pl.col("a") / 7])
+        >>> one = select_rows(pl.DataFrame({"a": [5]}), [pl.col("a") / 7])
+        >>> many["a"][0] == one["a"][0]
+        True
+    """
+    if rows.height == 1:
+        doubled = pl.DataFrame([pl.concat([column, column]) for column in rows])
+        return select_rows(doubled, expressions)[:1]
+    columns = rows.get_columns()
+    if any(1 in column.chunk_lengths() for column in columns):
+        columns = [column.rechunk() for column in columns]
+    rows = pl.DataFrame(columns)  # a column that holds one value for all rows becomes one like the others
     values = rows.select(expressions)
     # An expression made of literals alone gives one row, whatever the frame's height.
     return values if values.height == rows.height else rows.with_columns(expressions).select(values.columns)

@@ -73,7 +73,7 @@ def update(
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: What `prepare` gave, from all tasks.
         shard: Holds aggregates and contributions.
         emit_moves: An operation that follows orders groups: also yield those of which only time or position changed.

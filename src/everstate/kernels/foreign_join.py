@@ -61,7 +61,7 @@ def update(
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: The left table's changes as `prepare` gives them, and the right table's.
         shard: Holds the rows of both tables by foreign key.
         emit_moves: Pass on results of which only time or position changed.

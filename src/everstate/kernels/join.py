@@ -26,7 +26,7 @@ def update(
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: The changes of the left and the right table.
         shard: Holds both sides' rows.
         emit_moves: Pass on results of which only time or position changed.

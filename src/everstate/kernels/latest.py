@@ -39,7 +39,7 @@ def update(
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: Decoded records with `$tombstone`; a tombstone has its key columns.
         shard: Holds the latest rows, without their key columns: a change needs no key that is not in the batch.
         emit_moves: Pass on records that repeat the value (see `uses_order`).

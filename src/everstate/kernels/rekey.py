@@ -47,7 +47,7 @@ def update(
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: What `prepare` gave, from all tasks.
         shard: Holds the rows and the winners.
         emit_moves: Also yield winners of which only time or position changed.

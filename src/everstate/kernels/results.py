@@ -9,6 +9,7 @@ import polars as pl
 
 from everstate.kernels.accumulators import COUNT
 from everstate.kernels.changes import equal_rows
+from everstate.kernels.expressions import select_rows
 from everstate.kernels.groups import last_order
 from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
 from everstate.topology.errors import RecordError
@@ -60,11 +61,8 @@ def results(
     if whole is not None:
         leaves = leaves.join(whole, on=KEY, how="left", maintain_order="left")
     try:
-        values = leaves.select(
-            KEY,
-            *ORDER,
-            *(expression.cast(node.schema.polars[name]).alias(name) for name, expression in node.results),
-        )
+        evaluated = [expression.cast(node.schema.polars[name]).alias(name) for name, expression in node.results]
+        values = select_rows(leaves, [pl.col(KEY), *(pl.col(name) for name in ORDER), *evaluated])
     except pl.exceptions.PolarsError:
         raise _failure(node, leaves) from None
     return Results(present, values.hstack(keys[list(node.key.names)]))

@@ -119,7 +119,7 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
         elif type(node) in _STATEFUL:
             # A table's row may move in time although its columns stay; a stream's rows stand as they are.
             moves = {"emit_moves": latest.uses_order(unit, number)} if node.kind is Kind.TABLE else {}
-            rows = _STATEFUL[type(node)].update(node, number, inputs, shard, **moves)
+            rows = _STATEFUL[type(node)].update(node, unit.stores[number], inputs, shard, **moves)
         else:
             rows = stateless.update(node, pl.concat(inputs, how="diagonal"), shard.ledger)
         given[number] = rows

@@ -36,7 +36,7 @@ def update(node: Stateful, number: int, inputs: list[pl.DataFrame], shard: Shard
 
     Args:
         node: The node.
-        number: Its number in the unit.
+        number: Under which it keeps its state.
         inputs: The stream's rows; those without a key are dropped and counted.
         shard: Holds one state a key; a key whose state became empty is removed.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from everstate.topology.functions import Function
@@ -82,6 +83,15 @@ class Unit:
     def depth(self) -> int:
         """The last stage."""
         return max(self.stages)
+
+    @cached_property
+    def stores(self) -> tuple[int, ...]:
+        """By node, the number under which it keeps state.
+
+        Only nodes that keep state are counted: a side effect that is put in or taken out must not move their state.
+        """
+        counts = accumulate(node.placed for node in self.nodes)
+        return tuple(count - 1 for count in counts)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:

@@ -1,0 +1,201 @@
+"""A deployment that is killed anywhere, and killed again while it recovers, ends as an undisturbed one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from everstate.generations.generation import Status
+from everstate.generations.registry import Registry
+from everstate.log.crash import CRASH_POINTS, VARIABLE
+from everstate.log.opening import open_log
+from everstate.log.protocol import TopicConfig
+from everstate.log.records import to_records
+
+pytestmark = [pytest.mark.spark, pytest.mark.recovery]
+
+SERVICE = Path(__file__).with_name("changing_service.py")
+
+#: In the order in which one deployment comes to them. Each run repeats what the one before was killed in.
+BUILDING = [
+    "registry.planned.before",
+    "registry.planned.after",
+    "registry.recalculating.before",
+    "registry.recalculating.after",
+    "log.commit.before_transaction",
+    "log.commit.inside_transaction",
+    "log.commit.after_transaction",
+    "sink.after_commit",
+    "build.round_ended",
+    "registry.ready.before",
+    "registry.ready.after",
+]
+PUBLISHING = [
+    "registry.publishing.before",
+    "registry.publishing.after",
+    "cutover.staged",
+    "log.cutover.before_transaction",
+    "log.cutover.inside_transaction",
+    "log.cutover.after_transaction",
+]
+DELETING = [
+    "registry.discarded.before",
+    "registry.discarded.after",
+    "generation.delete.topics_gone",
+    "generation.delete.state_gone",
+    "registry.forgotten.before",
+    "registry.forgotten.after",
+]
+#: Covered elsewhere: those of a batch that publishes, of appends and compaction, and those that need a second process.
+ELSEWHERE = {
+    *(name for name in CRASH_POINTS if name.startswith(("batch.", "sink.", "log.stage.", "log.append.", "log.c"))),
+    *(name for name in CRASH_POINTS if name.startswith(("log.delete.", "log.garbage.", "deployment."))),
+}
+
+
+class World:
+    """A log, the versions that are deployed on it, and what each of them should have published."""
+
+    def __init__(self, folder):
+        self.log = open_log(folder / "log")
+        self.log.create_topic("payments", TopicConfig(partitions=3))
+        self.sent = []
+
+    def send(self, count):
+        first = len(self.sent)
+        rows = [{"account": f"a{n % 23}", "id": n, "amount": n * 7 % 100} for n in range(first, first + count)]
+        self.sent += rows
+        self.log.append(
+            "payments",
+            pl.DataFrame(
+                {
+                    "key": [row["account"].encode() for row in rows],
+                    "value": [json.dumps({"id": row["id"], "amount": row["amount"]}).encode() for row in rows],
+                    "ts": [1_000 + row["id"] for row in rows],
+                }
+            ),
+        )
+
+    def start(self, version, *options, **environment):
+        command = [sys.executable, "-m", "everstate.cli.main", "run", str(SERVICE), "--log", self.log.url]
+        command += ["--quick-start", "--memory", "1g", "--cores", "2", *options]
+        given = {
+            "EVERSTATE_TEST_VERSION": str(version),
+            "EVERSTATE_APPROVAL": "approve",
+            "EVERSTATE_RECALCULATION_RECORDS": "40",
+            **environment,
+        }
+        return subprocess.Popen(
+            command, env={**os.environ, **given}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, version, **environment):
+        process = self.start(version, "--once", **environment)
+        output, _ = process.communicate(timeout=600)
+        return process.returncode, output
+
+    def killed(self, version, point):
+        before = self.balances()
+        code, output = self.run(version, **{VARIABLE: point})
+        assert code == -signal.SIGKILL, f"{point}\n{output}"
+        if not point.startswith(("log.cutover.after", *DELETING)):
+            assert self.balances() == before, point
+
+    def deployed(self, version):
+        code, output = self.run(version)
+        assert code == 0, output
+
+    def balances(self):
+        if "balances" not in self.log.topics():
+            return {}
+        latest = self.log.latest("balances").select("key", "value").iter_rows()
+        return {key.decode(): json.loads(value) for key, value in latest}
+
+    def expected(self, version):
+        found = {}
+        for row in self.sent:
+            if int(row["account"][1:]) % 7 != version:
+                entry = found.setdefault(row["account"], {"total": version % 2, "payments": 0})
+                entry["total"] += row["amount"]
+                entry["payments"] += 1
+        return found
+
+    def records(self, topic):
+        partitions = range(self.log.describe(topic).config.partitions)
+        return [r for p in partitions for r in to_records(topic, self.log.read(topic, p, 0))]
+
+    def check(self, version):
+        """The table is the version's, nothing was written twice in a row, and a stream's record came once."""
+        assert self.balances() == self.expected(version)
+        last = {}
+        for record in self.records("balances"):
+            assert last.get(record.key) != record.value
+            last[record.key] = record.value
+        published = Counter(json.loads(record.value)["id"] for record in self.records("even"))
+        assert max(published.values(), default=1) == 1
+        for output in ("balances", "even"):
+            history = Registry(self.log, "changing").read(output)
+            assert history.building is None
+            assert [g.status for g in history.generations].count(Status.ACTIVE) == 1
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.log.close()
+
+
+def test_crash_points_of_deployments_are_all_tried():
+    tried = {*BUILDING, *PUBLISHING, *DELETING}
+    assert set(CRASH_POINTS) - tried - ELSEWHERE == {
+        "registry.active.before",
+        "registry.active.after",
+        "registry.retired.before",
+        "registry.retired.after",
+    }
+
+
+def test_deployment_killed_at_a_few_points_publishes_only_the_difference(world):
+    world.send(60)
+    world.deployed(1)
+    world.check(1)
+    for point in ("log.commit.after_transaction", "log.cutover.inside_transaction", "log.cutover.after_transaction"):
+        world.killed(2, point)
+    world.send(30)
+    world.deployed(2)
+    world.check(2)
+
+
+@pytest.mark.long
+def test_deployment_killed_at_every_point_in_turn_ends_as_an_undisturbed_one(world):
+    world.send(60)
+    for point in ("registry.active.before", "registry.active.after"):
+        world.killed(1, point)
+    world.deployed(1)
+    world.check(1)
+    for point in [*BUILDING, *PUBLISHING]:
+        world.send(3)
+        world.killed(2, point)
+    world.deployed(2)
+    world.check(2)
+    # A third version: the first one's state is no longer kept.
+    for point in DELETING:
+        world.killed(3, point)
+    world.send(20)
+    world.deployed(3)
+    world.check(3)
+    # The version before is still there: back without a replay, and killed on the way.
+    for point in ("registry.recalculating.after", "build.round_ended", "log.cutover.inside_transaction"):
+        world.send(3)
+        world.killed(2, point)
+    world.deployed(2)
+    world.check(2)
