@@ -189,6 +189,18 @@ class Deployment:
                 self._mark(build, Status.READY)
         return all(build.caught_up for build in self._roster.builds.values())
 
+    def finish_builds(self) -> None:
+        """Catch up to the very end of the sources, as they are now."""
+        for build in self._roster.builds.values():
+            build.finish()
+
+    def give_up(self, actions: Sequence[Action]) -> None:
+        """Discard what was built for these actions; nothing builds it any more."""
+        for action in actions:
+            generation = self._registry.read(action.output).building
+            if generation is not None:
+                steps.discard(action.output, generation.number, self._context(), "the cutover was not approved")
+
     def _mark(self, build: Build, status: Status) -> None:
         history = self._registry.read(build.name)
         generation = history.numbered(build.output.generation.number)
@@ -237,9 +249,14 @@ class Deployment:
             return None
         return self._execution(self._own(action.output))
 
+    @property
+    def depth(self) -> int:
+        """The highest level of an output."""
+        return max(self._planned.levels.values())
+
     def level(self, action: Action) -> int:
         """Of an action's output; one that is no longer declared comes last."""
-        return self._planned.levels.get(action.output, 1 + max(self._planned.levels.values()))
+        return self._planned.levels.get(action.output, 1 + self.depth)
 
     def in_levels(self, actions: Sequence[Action]) -> list[list[Action]]:
         """Changes that can be built at the same time; outputs that others read come first, retired ones last."""

@@ -71,8 +71,9 @@ class Execution:
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
-        job = _job(unit, generation, log, closed=closed)
         ordered = closed and bool(unit.order_sensitive)
+        vectors = log.order(unit.service, output.name) if ordered else []
+        job = _job(unit, generation, log, closed=closed, vectors=tuple(vectors))
         self._plan = QueryPlan(
             job=job,
             topics=unit.topics,
@@ -194,7 +195,7 @@ class Execution:
         return bool(query.status["isTriggerActive"])
 
 
-def _job(unit: Unit, generation: Generation, log: Log, *, closed: bool) -> Job:
+def _job(unit: Unit, generation: Generation, log: Log, *, closed: bool, vectors: tuple[Vector, ...]) -> Job:
     output = unit.output
     target, letters = output.topic, f"{output.topic}.dlq"
     if closed:
@@ -210,4 +211,5 @@ def _job(unit: Unit, generation: Generation, log: Log, *, closed: bool) -> Job:
         generation=generation.name,
         policy=generation.policy,
         shards=generation.shards,
+        vectors=vectors,
     )

@@ -11,16 +11,19 @@ import os
 import sys
 import sysconfig
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import cloudpickle
 
+from everstate.kernels.order import Order
+
 if TYPE_CHECKING:
     from types import ModuleType
 
     from everstate.kernels.directory import PagePolicy
-    from everstate.log.protocol import Log
+    from everstate.log.protocol import Log, Vector
     from everstate.topology.unit import Unit
 
 _units: dict[str, Unit] = {}
@@ -45,6 +48,7 @@ class Job:
         policy: What happens to records that cannot be processed.
         shards: How many there are.
         page_policy: How large pages are; None for the usual way.
+        vectors: Where live micro-batches ended, if its own repeat several of them and their order matters.
     """
 
     payload: bytes
@@ -59,6 +63,7 @@ class Job:
     policy: str
     shards: int
     page_policy: PagePolicy | None = None
+    vectors: tuple[Vector, ...] = ()
 
     @classmethod
     def of(cls, unit: Unit, **facts: Any) -> Job:
@@ -72,6 +77,11 @@ class Job:
         if self.digest not in _units:
             _units[self.digest] = cloudpickle.loads(self.payload)
         return _units[self.digest]
+
+    @cached_property
+    def order(self) -> Order | None:
+        """The order of rows that arrived in earlier micro-batches."""
+        return Order(self.vectors, self.unit().topics) if self.vectors else None
 
     def log(self) -> Log:
         """The log; each process opens it once, and none inherits it from the process that it was forked from."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from everstate.engine.failures import root_cause
-from everstate.topology.errors import EverstateError, FencedError
+from everstate.plan.guards import Policy
+from everstate.topology.errors import ApprovalNeededError, EverstateError, FencedError
 
 if TYPE_CHECKING:
     import threading
@@ -78,7 +78,8 @@ class Rollout:
         except FencedError:
             raise
         except EverstateError as error:
-            if not self._roster.executions:
+            given_up = isinstance(error, ApprovalNeededError) and self._settings.approval == Policy.FAIL
+            if given_up or not self._roster.executions:
                 raise
             # What is on the topic stays right: the active version goes on until someone has looked.
             held_up = error
@@ -98,25 +99,51 @@ class Rollout:
         """
         deployment = self._deployment
         self._started.set()
-        hosted: dict[int, list[Execution]] = defaultdict(list)
-        changes: dict[int, list[Action]] = {}
-        for actions in deployment.in_levels(deployment.changes()):
-            changes[deployment.level(actions[0])] = list(actions)
+        changes = {deployment.level(actions[0]): actions for actions in deployment.in_levels(deployment.changes())}
         if not self._leases.publishes() and not changes:
             self._leases.take_publishing(take_over=True)
-        if self._leases.publishes():
-            for execution in deployment.host(once=True):
-                hosted[execution.output.level].append(execution)
-        for level in sorted({*hosted, *changes}):
-            if level in changes:
-                published = self._leases.publishes()
-                if not self._replace(changes[level], once=True):
-                    return
-                if not published:
-                    for execution in deployment.host(once=True):
-                        hosted[execution.output.level].append(execution)
-            self._drain_together([*hosted[level], *self._roster.executions.values()])
+        waiting = deployment.host(once=True) if self._leases.publishes() else None
+        for level in range(1 + max([deployment.depth, *changes])):
+            if level in changes and not self._replace(changes[level], once=True):
+                return
+            if waiting is None and self._leases.publishes():
+                waiting = deployment.host(once=True)
+            due = [execution for execution in waiting or () if execution.output.level <= level]
+            waiting = None if waiting is None else [execution for execution in waiting if execution not in due]
+            self._drain_together([*due, *self._roster.executions.values()])
             self._roster.executions.clear()
+
+    def prepare(self, actions: Sequence[Action]) -> bool:
+        """Build what has changed and leave it ready for a cutover; nothing is published.
+
+        Returns:
+            False if it was stopped before.
+
+        Raises:
+            EverstateError: If a generation cannot be built.
+        """
+        for level in self._deployment.in_levels(actions):
+            self._deployment.begin_builds(level)
+            while not self._deployment.step():
+                if not self._look():
+                    return False
+            self._deployment.finish_builds()
+            self._roster.builds.clear()
+        return True
+
+    def replace(self) -> bool:
+        """Make the planned generations the active ones, and end without running them.
+
+        Returns:
+            False if it was stopped before.
+
+        Raises:
+            EverstateError: If a generation cannot be built, or a cutover has to be approved.
+        """
+        levels = self._deployment.in_levels(self._deployment.changes())
+        done = all(self._replace(actions, once=True) for actions in levels)
+        self._roster.executions.clear()
+        return done
 
     def wind_down(self, *, suppress: bool) -> None:
         """Stop everything, in order."""
@@ -139,7 +166,7 @@ class Rollout:
         while not deployment.step():
             if not self._look():
                 return False
-        deployment.guard(actions)
+        self._guard(actions)
         if not self._leases.publishes():
             self._take_over(actions, host=not once)
         deployment.cut_over(actions, self._progress)
@@ -150,6 +177,16 @@ class Rollout:
         else:
             self._start(ready, once=False)
         return True
+
+    def _guard(self, actions: Sequence[Action]) -> None:
+        """Stop before a cutover that has to be approved; those who deploy by machine may want it given up, too."""
+        try:
+            self._deployment.guard(actions)
+        except ApprovalNeededError:
+            if self._settings.approval == Policy.FAIL:
+                self._stop_builds()
+                self._deployment.give_up(actions)
+            raise
 
     def _take_over(self, actions: Sequence[Action], *, host: bool = True) -> None:
         """Replace the process that publishes, and go on with all that it did but for what is replaced."""
@@ -204,9 +241,21 @@ class Rollout:
         """
         if executions:
             for execution in list(self._roster.executions.values()):
-                execution.active()
+                self._require_active(execution)
         self._progress.update()
         return not self._stopping.wait(_LOOK_S)
+
+    def _require_active(self, execution: Execution) -> None:
+        try:
+            execution.active()
+        except FencedError:
+            raise
+        except EverstateError as error:
+            if execution.name not in self._roster.builds:
+                raise
+            # It is about to be replaced; what replaces it must not depend on it.
+            logger.warning("Output %s is silent until its new generation is ready: %s", execution.name, error)
+            del self._roster.executions[execution.name]
 
     def _stop_builds(self) -> None:
         for build in self._roster.builds.values():

@@ -66,7 +66,8 @@ class ShardTask:
         for stage in self._stages:
             ledger = Ledger(unit.topics, self._job.policy)
             before = self._books.get(str(stage))
-            shard = Shard(self._pages, before.encode() if before else None, ledger, self._job.page_policy)
+            past = before.encode() if before else None
+            shard = Shard(self._pages, past, ledger, self._job.page_policy, self._job.order)
             sent = run_stage(unit, stage, [p for p in arrivals if p.stage == stage], shard) + farewell(unit, ledger)
             self._books[str(stage)] = shard.close().decode()
             arrivals += [p for p in sent if p.stage in self._stages]

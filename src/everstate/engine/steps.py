@@ -37,10 +37,12 @@ class Context:
     settings: Settings
 
 
-def write(context: Context, history: History, generation: Generation, status: Status, **changes: object) -> History:
+def write(
+    context: Context, history: History, generation: Generation, status: Status, why: str = "", **changes: object
+) -> History:
     """Record that a generation has got to a status."""
     moved = generation.to(status, now_ms=now_ms(), **changes)
-    after = history.having(moved, event(moved))
+    after = history.having(moved, event(moved, why))
     context.registry.write(after, [context.leases.building()], step=str(status))
     return after
 
@@ -65,8 +67,7 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
         generation = history.numbered(number)
         if generation is None:
             raise GenerationError(f"output {action.output!r} has no generation {number}")
-        refreshed = replace(generation, code=_archived_code(planned, generation, context, action.output))
-        return _stored(write(context, history, refreshed, Status.RECALCULATING), number)
+        return _stored(write(context, history, generation, Status.RECALCULATING), number)
     generation = _new(planned, action.output, history, context)
     why = "; ".join(difference.cause for difference in action.differences)
     context.registry.write(
@@ -131,6 +132,8 @@ def publish(planned: Planned, action: Action, number: int, context: Context) -> 
     """The cutover of a generation that has caught up; then what is kept too long goes."""
     history = context.registry.read(action.output)
     why = "; ".join(difference.cause for difference in action.differences) or "asked for"
+    if isinstance(action, Restore) and action.asked:
+        why = f"rolled back: {why}"
     cutover.publish(
         context.log, planned.units[action.output], history, _stored(history, number), leases=both(context), why=why
     )
@@ -174,15 +177,18 @@ def retire(action: Retire, context: Context) -> None:
     tidy(action.output, context)
 
 
-def discard(output: str, number: int, context: Context) -> History:
-    """Give a generation up that is being built: first the registry, then its state."""
+def discard(output: str, number: int, context: Context, why: str = "") -> History:
+    """Give a generation up that is being built: first the registry, then its state.
+
+    One that was active before is retired again, and keeps its state.
+    """
     history = context.registry.read(output)
     generation = history.numbered(number)
     if generation is None:
         return history
     if generation.was_active:
-        return write(context, history, generation, Status.RETIRED)
-    history = write(context, history, generation, Status.DISCARDED)
+        return write(context, history, generation, Status.RETIRED, why)
+    write(context, history, generation, Status.DISCARDED, why)
     tidy(output, context)
     return context.registry.read(output)
 

@@ -23,8 +23,9 @@ from everstate.kernels.changes import differences, shaped
 from everstate.kernels.folding import Folding, Group, RefusedError
 from everstate.kernels.functions import row_values
 from everstate.kernels.keying import rekeyed
+from everstate.kernels.order import by_arrival
 from everstate.kernels.pyrows import to_frame
-from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, empty
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
 from everstate.topology.nodes import Kind
 from everstate.topology.schema import SCALAR_COLUMN
 
@@ -91,7 +92,7 @@ def update(
         if not emit_moves:
             places = _latest(before, rows)
     else:
-        groups, counted = _applied(node, rows, keys, before, held, shard.ledger)
+        groups, counted = _applied(node, _ordered(node, rows, shard), keys, before, held, shard.ledger)
         places = _latest(before, counted)
     after = _frame(node, groups).join(places, on=KEY, how="left").select(before.columns)
     store.apply(after, before.join(after, on=KEY, how="anti")[KEY])
@@ -101,13 +102,17 @@ def update(
     return differences(old, new, list(node.schema.names), causes=_latest(before, rows), moves=emit_moves)
 
 
+def _ordered(node: Fold, rows: pl.DataFrame, shard: Shard) -> pl.DataFrame:
+    if node.inputs[0].kind is Kind.TABLE:
+        return rows.sort([OP, *ORDER, CONTRIBUTION], maintain_order=True)
+    return by_arrival(rows, shard.order)
+
+
 def _applied(
     node: Fold, rows: pl.DataFrame, keys: pl.DataFrame, before: pl.DataFrame, refused: MultiStore, ledger: Ledger
 ) -> tuple[dict[bytes, Group], pl.DataFrame]:
-    """The groups after the rows, one after the other, and the rows that counted."""
+    """The groups after the rows, one after the other in their order, and the rows that counted."""
     table = node.inputs[0].kind is Kind.TABLE
-    order = [OP, *ORDER, CONTRIBUTION] if table else [STREAM_TIME, TOPIC, PART, OFF]
-    rows = rows.sort(order, maintain_order=True)
     known = _known(rows, refused) if table else set()
     calls = Folding(node)
     groups = _groups(node, before)

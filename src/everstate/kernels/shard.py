@@ -11,6 +11,7 @@ from everstate.kernels.pages import KeyedStore
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
+    from everstate.kernels.order import Order
     from everstate.kernels.pages import PageStore
 
 #: A node may have this many stores.
@@ -25,14 +26,21 @@ class Shard:
         bookkeeping: What `close()` gave after the last micro-batch; None on the first.
         ledger: Takes dead letters and counts.
         policy: How large pages are; measurements compare others with the usual one.
+        order: Where earlier micro-batches ended, if this one repeats several of them.
     """
 
     def __init__(
-        self, pages: PageStore, bookkeeping: bytes | None, ledger: Ledger, policy: PagePolicy | None = None
+        self,
+        pages: PageStore,
+        bookkeeping: bytes | None,
+        ledger: Ledger,
+        policy: PagePolicy | None = None,
+        order: Order | None = None,
     ) -> None:
         known: dict[str, Any] = json.loads(bookkeeping) if bookkeeping else {}
         self.pages = pages
         self.ledger = ledger
+        self.order = order
         self._policy = policy or POLICY
         self.stream_times: dict[str, int] = known.get("stream_times", {})
         self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}

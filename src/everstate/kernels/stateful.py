@@ -12,8 +12,9 @@ import polars as pl
 
 from everstate.kernels.changes import shaped
 from everstate.kernels.functions import Outcome, reason, report, row_values
+from everstate.kernels.order import by_arrival
 from everstate.kernels.pyrows import to_frame
-from everstate.kernels.rows import KEY, OFF, PART, STREAM_TIME, SYSTEM, TOPIC, empty
+from everstate.kernels.rows import KEY, SYSTEM, empty
 from everstate.kernels.state import Held
 from everstate.kernels.stateless import without_key
 from everstate.topology.errors import RecordError
@@ -44,7 +45,7 @@ def update(node: Stateful, number: int, inputs: list[pl.DataFrame], shard: Shard
         return empty(node.schema.polars)
     keyed = inputs[0].filter(pl.col(KEY).is_not_null())
     shard.ledger.drop("null_key", inputs[0].height - keyed.height)
-    rows = keyed.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
+    rows = by_arrival(keyed, shard.order)
     store = shard.keyed(number)
     stored = shaped(store.lookup(rows.select(KEY).unique()), _STORED)
     states = {key: Held(blob) for key, blob in stored.rows()}

@@ -1,0 +1,69 @@
+"""The order in which rows of several partitions count as having arrived.
+
+Steps that depend on the order of arrival see the rows of a live micro-batch by stream time and position. A
+recalculation puts many such batches into one, so it needs to know where each of them ended: the order log. The epoch of
+a row is the first of those vectors that covers it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_EPOCH: Final = "$epoch"
+_ARRIVAL: Final = [STREAM_TIME, TOPIC, PART, OFF]
+
+
+class Order:
+    """Epochs of rows.
+
+    Args:
+        vectors: Where live micro-batches ended, the oldest first: topic to partition to the next offset.
+        topics: The unit's topics; rows name theirs by its place here.
+    """
+
+    def __init__(self, vectors: Sequence[Mapping[str, Mapping[int, int]]], topics: Sequence[str]) -> None:
+        self._last = len(vectors)
+        self._ends: dict[tuple[int, int], np.ndarray] = {}
+        for number, topic in enumerate(topics):
+            for partition in {p for vector in vectors for p in vector.get(topic, {})}:
+                ends = [vector.get(topic, {}).get(partition, 0) for vector in vectors]
+                self._ends[number, partition] = np.maximum.accumulate(np.array(ends, np.int64))
+
+    def epochs(self, rows: pl.DataFrame) -> pl.Series:
+        """By row, the first vector that covers it.
+
+        What no vector covers came after all of them, and so does a topic that none of them names.
+        """
+        found = np.full(rows.height, self._last, np.int64)
+        topics, partitions, offsets = (rows[name].to_numpy() for name in (TOPIC, PART, OFF))
+        for (topic, partition), ends in self._ends.items():
+            here = (topics == topic) & (partitions == partition)
+            found[here] = np.searchsorted(ends, offsets[here], side="right")
+        return pl.Series(_EPOCH, found)
+
+
+def by_arrival(rows: pl.DataFrame, order: Order | None) -> pl.DataFrame:
+    """Rows of a stream in the order in which they count as having arrived.
+
+    Args:
+        rows: A rows frame.
+        order: Where earlier micro-batches ended; None for the rows of one live micro-batch.
+
+    Example:
+        >>> rows = pl.DataFrame({STREAM_TIME: [1, 2], TOPIC: [0, 0], PART: [0, 1], OFF: [7, 3]})
+        >>> by_arrival(rows, None)[OFF].to_list()
+        [7, 3]
+        >>> by_arrival(rows, Order([{"t": {0: 5, 1: 4}}, {"t": {0: 9, 1: 4}}], ["t"]))[OFF].to_list()
+        [3, 7]
+    """
+    if order is None:
+        return rows.sort(_ARRIVAL, maintain_order=True)
+    return rows.with_columns(order.epochs(rows)).sort([_EPOCH, *_ARRIVAL], maintain_order=True).drop(_EPOCH)
