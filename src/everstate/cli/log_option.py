@@ -22,7 +22,17 @@ LogOption = Annotated[
 
 
 def open_existing(address: str) -> Log:
-    """Open a log that must be there: a command that only looks should not leave an empty log behind.
+    """Open a log that must be there.
+
+    Raises:
+        ConfigurationError: If there is no such folder.
+    """
+    require_log(address)
+    return open_log(address)
+
+
+def require_log(address: str) -> None:
+    """A command that only looks should not leave an empty log behind.
 
     Raises:
         ConfigurationError: If there is no such folder.
@@ -32,4 +42,3 @@ def open_existing(address: str) -> Log:
             f"there is no log at {Path(address).absolute()}",
             hint="Name its folder with --log PATH or EVERSTATE_LOG, or begin one: everstate topic create TOPIC",
         )
-    return open_log(address)

@@ -11,7 +11,9 @@ from rich.markup import escape
 from everstate.cli.clear import clear
 from everstate.cli.consume import consume
 from everstate.cli.describe import describe
+from everstate.cli.exit_codes import exit_code
 from everstate.cli.graph import graph
+from everstate.cli.plan import plan
 from everstate.cli.prepare import prepare
 from everstate.cli.produce import produce
 from everstate.cli.run import run
@@ -26,6 +28,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(run)
+app.command()(plan)
 app.command()(describe)
 app.command()(graph)
 app.command()(clear)
@@ -41,7 +44,7 @@ def main() -> None:
         app()
     except EverstateError as error:
         _show(error)
-        sys.exit(1)
+        sys.exit(exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

@@ -3,28 +3,87 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from everstate.cli.exit_codes import exit_code
+from everstate.cli.plan_text import print_plan, replaces_something
 from everstate.cli.service_file import load_service, read_config
+from everstate.cli.service_options import (
+    Assignments,
+    ConfigFile,
+    LogPath,
+    Quiet,
+    ServiceFile,
+    ServiceName,
+    existing_log,
+)
+from everstate.plan.refusals import refusal
+
+if TYPE_CHECKING:
+    from everstate.dsl.service import Service
+    from everstate.plan.actions import Plan
 
 _SETTINGS = "Operational settings"
+_CHANGES = "Changing versions"
 
 
 def run(  # noqa: PLR0913 - each option is a parameter
-    file: Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")],
+    file: ServiceFile,
     *,
     once: Annotated[bool, typer.Option("--once", help="Process what is there, then stop.")] = False,
-    service: Annotated[str | None, typer.Option(help="Which service, if the file defines several.")] = None,
-    log: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else ./.everstate.")
+    service: ServiceName = None,
+    log: LogPath = None,
+    assignments: Assignments = None,
+    config: ConfigFile = None,
+    quiet: Quiet = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and end.", rich_help_panel=_CHANGES)
+    ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Do what a plan says, or nothing if it has drifted.", rich_help_panel=_CHANGES
+        ),
     ] = None,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A configuration value of the service.")
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Cutovers may remove what they have to.", rich_help_panel=_CHANGES)
+    ] = False,
+    approval: Annotated[
+        Literal["wait", "fail", "approve"] | None,
+        typer.Option(help="What happens to a cutover that would remove much.", rich_help_panel=_CHANGES),
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration values, as TOML or JSON.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    recalculate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OUTPUT", help="Rebuild an output although nothing has changed.", rich_help_panel=_CHANGES
+        ),
+    ] = None,
+    accept_truncated: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Go on with what is left of a source's past.", rich_help_panel=_CHANGES),
+    ] = None,
+    keep_topic: Annotated[
+        bool,
+        typer.Option(
+            "--keep-topic",
+            help="Leave topics of outputs that are no longer declared as they are.",
+            rich_help_panel=_CHANGES,
+        ),
+    ] = False,
+    effects: Annotated[
+        bool,
+        typer.Option("--effects", help="Side effects happen in a recalculation, too.", rich_help_panel=_CHANGES),
+    ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Replace a live process of the same version.", rich_help_panel=_CHANGES),
+    ] = False,
+    standby: Annotated[
+        bool,
+        typer.Option("--standby", help="Wait until the process of the same version ends.", rich_help_panel=_CHANGES),
+    ] = False,
     state_dir: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Where state and checkpoints are.", rich_help_panel=_SETTINGS)
     ] = None,
@@ -37,8 +96,12 @@ def run(  # noqa: PLR0913 - each option is a parameter
     max_records: Annotated[
         int | None, typer.Option(help="The most records of a micro-batch.", rich_help_panel=_SETTINGS)
     ] = None,
+    recalculation_records: Annotated[
+        int | None,
+        typer.Option(help="The most records of one while a generation is built.", rich_help_panel=_SETTINGS),
+    ] = None,
     shards: Annotated[
-        int | None, typer.Option(help="Shards of outputs that have no state yet.", rich_help_panel=_SETTINGS)
+        int | None, typer.Option(help="Shards of the outputs; by default what they have.", rich_help_panel=_SETTINGS)
     ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores that Spark uses.", rich_help_panel=_SETTINGS)] = None,
     memory: Annotated[
@@ -52,25 +115,58 @@ def run(  # noqa: PLR0913 - each option is a parameter
         typer.Option("--quick-start", help="Start sooner, run slower: for short runs.", rich_help_panel=_SETTINGS),
     ] = None,
 ) -> None:
-    """Run a service until it is stopped with Ctrl-C or SIGTERM, or with --once until its sources are drained."""
+    """Run a service until it is stopped with Ctrl-C or SIGTERM, or with --once until its sources are drained.
+
+    A version that has changed is recalculated beside the active one, which goes on, and then takes its place.
+    """
     described = load_service(file, service=service, config=read_config(config, assignments or []))
+    given: dict[str, Any] = {
+        "recalculate": recalculate or (),
+        "accept_truncated": accept_truncated or (),
+        "keep_topic": keep_topic,
+        "approve": approve,
+        "take_over": take_over,
+        "standby": standby,
+        "effects": effects,
+        "plan": plan,
+        "file": str(file),
+        "state_dir": state_dir,
+        "scratch_dir": scratch_dir,
+        "trigger": trigger,
+        "max_records": max_records,
+        "recalculation_records": recalculation_records,
+        "shards": shards,
+        "cores": cores,
+        "memory": memory,
+        "log_level": log_level,
+        "approval": approval,
+        "quick_start": quick_start,
+    }
+    if dry_run:
+        _dry_run(described, existing_log(log, described), given)
+        return
     from everstate.engine.archive import is_prepared  # noqa: PLC0415 - as below
     from everstate.engine.runner import Runner  # noqa: PLC0415 - a mistake in the file shows before Spark is imported
 
-    runner = Runner(
-        described,
-        log=log,
-        show=False if quiet else None,
-        state_dir=state_dir,
-        scratch_dir=scratch_dir,
-        trigger=trigger,
-        max_records=max_records,
-        shards=shards,
-        cores=cores,
-        memory=memory,
-        log_level=log_level,
-        quick_start=quick_start,
-    )
+    def announce(made: Plan) -> None:
+        if not quiet and replaces_something(made):
+            print_plan(made, runner.settings, stderr=True)
+
+    runner = Runner(described, log=log, show=False if quiet else None, announce=announce, **given)
     if not quiet and not is_prepared():
         typer.echo("Spark will start in half the time after: everstate prepare (once, half a minute)", err=True)
     runner.run(once=once)
+
+
+def _dry_run(service: Service, log: str, given: dict[str, Any]) -> None:
+    from everstate.engine.operation import Operation  # noqa: PLC0415 - a mistake in the file shows first
+    from everstate.engine.planning import require_no_drift  # noqa: PLC0415 - as above
+
+    operation = Operation(service, log=log, **given)
+    with operation.site() as site:
+        planned = operation.plan(site)
+        if operation.wishes.plan is not None:
+            require_no_drift(operation.wishes.plan, planned)
+    print_plan(planned.plan, operation.settings)
+    for refused in planned.plan.refusals:
+        raise typer.Exit(exit_code(refusal(refused)))

@@ -49,7 +49,7 @@ def check_guards(actions: Sequence[Action], planned: Planned, context: Context, 
         raise ApprovalNeededError(
             "the cutover waits for approval, and the active version stays in place.\n  "
             + "\n  ".join(concern.message for concern in found),
-            hint=found[0].hint,
+            hint=f"If that is meant: {wishes.approval_command}" if wishes.approval_command else found[0].hint,
         )
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from everstate.engine.outputs import generation_folder, levels, prepared
 from everstate.generations.registry import Registry
-from everstate.plan.actions import Refuse
 from everstate.plan.decisions import decide
+from everstate.plan.document import drift
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
-from everstate.topology.errors import DefinitionError, EverstateError, HistoryTruncatedError
+from everstate.plan.refusals import refusal
+from everstate.topology.errors import DefinitionError, EverstateError, PlanDriftError
 from everstate.topology.fingerprints import print_unit
 from everstate.topology.nodes import Kind
 from everstate.topology.prints import UnitPrint
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from everstate.dsl.service import Service
     from everstate.generations.generation import Generation, History
-    from everstate.log.protocol import Log
+    from everstate.log.protocol import Log, TopicInfo
     from everstate.plan.actions import Plan
     from everstate.topology.unit import Unit
 
@@ -75,15 +76,27 @@ def require_possible(planned: Planned) -> None:
     """Stop if the plan refuses an output.
 
     Raises:
-        HistoryTruncatedError: If it does; the message names the output, the reason and the cure.
+        TopicNotFoundError: If a source does not exist.
+        LogError: If one cannot be read.
+        HistoryTruncatedError: If one has lost records that are needed.
     """
-    for action in planned.plan.actions:
-        if isinstance(action, Refuse):
-            unit = planned.units.get(action.output)
-            location = unit.output.location if unit is not None else None
-            raise HistoryTruncatedError(
-                f"output {action.output!r}: {action.problem}", location=location, hint=action.hint
-            )
+    for action in planned.plan.refusals:
+        unit = planned.units[action.output]
+        places = {source.topic: source.location for source in unit.sources}
+        raise refusal(action, places.get(action.missing, unit.output.location))
+
+
+def require_no_drift(plan: Plan, planned: Planned) -> None:
+    """Stop if code or history are not those that a plan was made for.
+
+    Raises:
+        PlanDriftError: If they are not; nothing has been changed.
+    """
+    if found := drift(plan, planned.plan):
+        file = planned.plan.options.file
+        raise PlanDriftError(
+            f"the plan does not fit any more: {found}", hint=f"Make it again: everstate plan {file} --out FILE"
+        )
 
 
 def _output_facts(
@@ -145,6 +158,7 @@ def _source_facts(topic: str, log: Log, *, outputs: set[str]) -> SourceFacts:
     available = sum(info.end.values()) - sum(info.start.values())
     return SourceFacts(
         topic=topic,
+        problem=_problem(info, log),
         records=info.records,
         missing=sum(info.start.values()),
         start=info.start,
@@ -152,3 +166,13 @@ def _source_facts(topic: str, log: Log, *, outputs: set[str]) -> SourceFacts:
         compacted=info.config.compact,
         superseded=available - info.records,
     )
+
+
+def _problem(info: TopicInfo, log: Log) -> str:
+    """Why a topic cannot be read; empty if the first records of every partition can."""
+    try:
+        for partition, start in info.start.items():
+            log.read(info.name, partition, start, limit=1)
+    except (EverstateError, OSError) as error:
+        return error.message if isinstance(error, EverstateError) else str(error)
+    return ""

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.engine.deployment import Deployment, Roster
-from everstate.engine.folder import service_folder
-from everstate.engine.leases import Leases
+from everstate.engine.operation import Operation
 from everstate.engine.outputs import create_topics
-from everstate.engine.planning import make_plan, require_possible
-from everstate.engine.progress import Progress
-from everstate.engine.rollout import Rollout
-from everstate.engine.session import start_session, stop_session
-from everstate.engine.settings import Settings, log_address
+from everstate.engine.planning import require_no_drift, require_possible
+from everstate.engine.signals import stopping_on_signals
 from everstate.engine.takeover import take_leases
-from everstate.engine.wishes import Wishes
-from everstate.generations.registry import Registry
-from everstate.log.opening import open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from everstate.dsl.service import Service
+    from everstate.engine.operation import Site
     from everstate.engine.planning import Planned
-    from everstate.log.protocol import Log
+    from everstate.engine.wishes import Wishes
+    from everstate.plan.actions import Plan
 
 _LOOK_S: Final = 0.1
 
@@ -43,7 +35,8 @@ class Runner:
         show: False for silence; by default a table on a terminal, else a line now and then.
         session: A session of `start_session` to run in, which stays; without it the run has one of its own.
         wishes: What is asked for with this run.
-        settings: Operational settings by name, as for `Settings`.
+        announce: Called with the plan before anything is done.
+        given: Operational settings by name, as for `Settings`, and further wishes, as for `Wishes`.
     """
 
     def __init__(
@@ -54,16 +47,12 @@ class Runner:
         show: bool | None = None,
         session: SparkSession | None = None,
         wishes: Wishes | None = None,
-        **settings: Any,
+        announce: Callable[[Plan], None] | None = None,
+        **given: Any,
     ) -> None:
-        own = {"state_dir": service.state_dir, "shards": service.shards}
-        self.settings = Settings.resolve(settings, service=own)
-        self._service = service
-        self._address = log_address(log, service.log)
-        self._show = show
-        self._session = session
-        self._wishes = wishes or Wishes()
-        self._stopping = threading.Event()
+        self._operation = Operation(service, log=log, show=show, session=session, wishes=wishes, **given)
+        self.settings = self._operation.settings
+        self._announce = announce
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
@@ -73,10 +62,11 @@ class Runner:
 
         Raises:
             LeaseHeldError: If another process runs this version of the service.
+            PlanDriftError: If a plan was given that does not fit any more.
             ApprovalNeededError: If a cutover has to be approved first.
             EverstateError: If an output fails; the others have been stopped in an orderly way.
         """
-        with self._signals():
+        with stopping_on_signals(self._operation.stopping):
             self._execute(once=once)
 
     def start(self) -> None:
@@ -85,7 +75,8 @@ class Runner:
         Raises:
             EverstateError: If the service cannot be started.
         """
-        self._thread = threading.Thread(target=self._in_background, name=f"everstate-{self._service.name}", daemon=True)
+        name = f"everstate-{self._operation.service.name}"
+        self._thread = threading.Thread(target=self._in_background, name=name, daemon=True)
         self._thread.start()
         while not self._started.wait(_LOOK_S):
             if not self._thread.is_alive():
@@ -100,7 +91,7 @@ class Runner:
         Raises:
             EverstateError: If the service failed while it ran in the background.
         """
-        self._stopping.set()
+        self._operation.stopping.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -114,83 +105,33 @@ class Runner:
             self._failure = error
 
     def _execute(self, *, once: bool) -> None:
-        log = open_log(self._address)
-        try:
-            units = self._service.units()
-            create_topics(units, log, self._service.on_error)
-            names = [unit.output.topic for unit in units]
-            leases = Leases(log, self._service.name, self.settings.heartbeat, self._lost, names)
-            try:
-                self._with_leases(log, leases, once=once)
-            finally:
-                leases.release()
-        finally:
-            log.close()
-
-    def _with_leases(self, log: Log, leases: Leases, *, once: bool) -> None:
-        home = service_folder(self.settings.state_dir, log, self._service.name)
-        registry = Registry(log, self._service.name)
-        planned = take_leases(
-            lambda: self._plan(log, home), leases, log=log, registry=registry, home=home, settings=self.settings,
-            wishes=self._wishes,
-        )  # fmt: skip
-        session = self._session or start_session(self.settings, f"everstate {self._service.name}")
-        try:
-            self._handle_signals()  # PySpark has put its own in place
-            roster = Roster()
-            deployment = Deployment(
-                planned,
-                session=session,
-                log=log,
-                registry=registry,
-                leases=leases,
-                home=home,
+        operation, service = self._operation, self._operation.service
+        with operation.site() as site:
+            planned = self._plan(site)
+            if self._announce is not None:
+                self._announce(planned.plan)
+            create_topics(service.units(), site.log, service.on_error)
+            planned = take_leases(
+                lambda: self._plan(site),
+                site.leases,
+                log=site.log,
+                registry=site.registry,
+                home=site.home,
                 settings=self.settings,
-                wishes=self._wishes,
-                roster=roster,
+                wishes=operation.wishes,
             )
-            with Progress(roster, log, show=self._show) as progress:
-                rollout = Rollout(deployment, roster, leases, self.settings, progress, self._stopping, self._started)
-                self._roll_out(rollout, once=once)
-        finally:
-            if self._session is None:
-                stop_session(session)
+            operation.roll_out(
+                planned,
+                site,
+                lambda _, rollout: rollout.drain() if once else rollout.follow(),
+                self._started,
+            )
 
-    def _roll_out(self, rollout: Rollout, *, once: bool) -> None:
-        try:
-            rollout.drain() if once else rollout.follow()
-        except BaseException as error:
-            rollout.wind_down(suppress=True)
-            if self._failure is not None:
-                raise self._failure from error
-            raise
-        rollout.wind_down(suppress=self._failure is not None)
-        if self._failure is not None:
-            raise self._failure
-
-    def _plan(self, log: Log, home: Path) -> Planned:
-        planned = make_plan(self._service, log, home, self._wishes.options(self.settings.shards))
+    def _plan(self, site: Site) -> Planned:
+        """The plan of this moment, if it can be carried out."""
+        planned = self._operation.plan(site)
         require_possible(planned)
+        made = self._operation.wishes.plan
+        if made is not None:
+            require_no_drift(made, planned)
         return planned
-
-    def _lost(self, error: BaseException) -> None:
-        self._failure = error
-        self._stopping.set()
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-        self._handle_signals()
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _handle_signals(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: self._stopping.set())

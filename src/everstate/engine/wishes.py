@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from everstate.plan.document import from_json
 from everstate.plan.facts import Options
+from everstate.topology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from everstate.plan.actions import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +26,12 @@ class Wishes:
         take_over: The lease of a live process is taken although this is the same version.
         standby: Wait until the process of the same version has ended, instead of stopping with an error.
         effects: Side effects happen in a recalculation, too.
-        plan: A plan that was written to a file: only what it says is done.
+        plan: A plan that was made before: only what it says is done.
         file: The service's file, for commands in hints.
+        approval_command: What approves a cutover, for hints; empty for a run with --approve.
+
+    Raises:
+        ConfigurationError: If a plan comes with something that it should say itself.
     """
 
     recalculate: tuple[str, ...] = ()
@@ -30,11 +41,45 @@ class Wishes:
     take_over: bool = False
     standby: bool = False
     effects: bool = False
-    plan: str | None = None
+    plan: Plan | None = None
     file: str = "SERVICE.py"
+    approval_command: str = ""
+
+    def __post_init__(self) -> None:
+        if self.plan is not None and (self.recalculate or self.accept_truncated or self.keep_topic):
+            raise ConfigurationError(
+                "a plan says what happens, so nothing can be added to it with --recalculate, --accept-truncated or "
+                "--keep-topic",
+                hint=f"Make a plan that says so: everstate plan {self.file} ... --out FILE",
+            )
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """What can be asked for."""
+        return frozenset(field.name for field in fields(cls))
+
+    def asking(self, **given: Any) -> Wishes:
+        """With more wishes, as a user writes them: any sequence of names, a plan or the file that it is in.
+
+        Raises:
+            ConfigurationError: If the plan cannot be read.
+
+        Example:
+            >>> Wishes().asking(recalculate=["totals"]).recalculate
+            ('totals',)
+        """
+        for name in ("recalculate", "accept_truncated"):
+            if name in given:
+                given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+        if isinstance(given.get("plan"), (str, Path)):
+            given["plan"] = read_plan(Path(given["plan"]))
+        return replace(self, **given)
 
     def options(self, shards: int | None) -> Options:
-        """What a plan has to know of it."""
+        """What a plan has to know of it; a plan that was made before says it itself."""
+        if self.plan is not None:
+            made = self.plan.options
+            return replace(made, shards=made.shards if made.shards is not None else shards, file=self.file)
         return Options(
             recalculate=self.recalculate,
             accept_truncated=self.accept_truncated,
@@ -42,3 +87,18 @@ class Wishes:
             shards=shards,
             file=self.file,
         )
+
+
+def read_plan(path: Path) -> Plan:
+    """A plan from its file.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"the plan {path} cannot be read: {error}", hint="Write one: everstate plan SERVICE.py --out FILE"
+        ) from error
+    return from_json(text)

@@ -218,18 +218,21 @@ class Restore(Action):
     Attributes:
         generation: Its number.
         estimate: How long it takes to catch up.
+        asked: It was asked for, whatever version the service's file holds.
     """
 
     kind: ClassVar[str] = "restore"
     publishes: ClassVar[bool] = True
     generation: int
     estimate: Estimate
+    asked: bool = False
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
+        which = "takes over again" if self.asked else "is this version"
         return (
-            f"Generation {self.generation} is this version: it catches up from where it stopped, without a replay, and "
+            f"Generation {self.generation} {which}: it catches up from where it stopped, without a replay, and "
             "publishes what differs."
         )
 
@@ -270,12 +273,14 @@ class Refuse(Action):
         problem: What is wrong.
         hint: What to do, with the command.
         truncated: The sources can be read, but have lost some of the history that is needed.
+        missing: A source topic that does not exist; empty if that is not the reason.
     """
 
     kind: ClassVar[str] = "refuse"
     problem: str
     hint: str
     truncated: bool = False
+    missing: str = ""
 
     @property
     def follows(self) -> str:

@@ -177,7 +177,12 @@ class Case:
             problem="; ".join(problem for problem, _ in problems),
             hint=" ".join(dict.fromkeys(hint for _, hint in problems)),
             truncated=truncated,
+            missing=next((topic for topic in source_topics(self.new) if self._is_missing(topic)), ""),
         )
+
+    def _is_missing(self, topic: str) -> bool:
+        """Whether a topic does not exist, and no output of the service makes it."""
+        return topic not in self.upstream and not (topic in self.sources and self.sources[topic].exists)
 
     def _unreadable(self) -> Iterator[tuple[str, str]]:
         """Sources that cannot be read, each with what to do; those that the service makes itself come into being."""
@@ -186,7 +191,7 @@ class Case:
             upstream = self.upstream.get(topic)
             if isinstance(upstream, Refuse) and not facts.exists:
                 yield f"topic {topic} does not exist yet, and the output that makes it is refused", "See there."
-            elif not facts.exists and upstream is None:
+            elif self._is_missing(topic):
                 yield f"topic {topic} does not exist", f"Create it: everstate topic create {topic}"
             elif facts.problem:
                 yield f"topic {topic} cannot be read: {facts.problem}", f"See it: everstate topic describe {topic}"

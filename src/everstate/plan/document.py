@@ -176,5 +176,6 @@ def _preview(known: dict[str, Any]) -> Preview:
         generation=known["generation"],
         counts=Counts(**known["counts"]),
         dead=tuple(DeadRecord(**record) for record in known["dead"]),
+        upstream=tuple(known["upstream"]),
         **samples,
     )

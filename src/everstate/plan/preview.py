@@ -65,6 +65,8 @@ class Preview:
         changed: Some of the changed ones.
         stale: Some of the stale ones.
         dead: Some of the records that are newly dead.
+        upstream: Outputs of the same service that it reads and that change as well: the counts do not have what these
+            will publish, since nothing of it is on their topics yet.
     """
 
     output: str
@@ -74,3 +76,4 @@ class Preview:
     changed: tuple[Sample, ...] = ()
     stale: tuple[Sample, ...] = ()
     dead: tuple[DeadRecord, ...] = ()
+    upstream: tuple[str, ...] = ()

@@ -130,6 +130,8 @@ def _time(estimate: Estimate) -> str:
 def _circumstances(action: Action) -> Iterator[Line]:
     if isinstance(action, Recalculate) and action.asked:
         yield (Span("  asked for with --recalculate"),)
+    if isinstance(action, Restore) and action.asked:
+        yield (Span("  asked for with everstate rollback"),)
     if isinstance(action, Recalculate) and action.instead:
         yield (Span(f"  {action.instead}"),)
     if isinstance(action, (Begin, Recalculate)) and action.resumes is not None:
@@ -147,6 +149,8 @@ def _preview(preview: Preview) -> Iterator[Line]:
         Span(f"{counts.stale:,} stale", Style.OLD),
         Span(f", {counts.unchanged:,} unchanged; {counted(counts.written, 'record')} to write"),
     )
+    if preview.upstream:
+        yield (Span(f"  what changes in {listed(preview.upstream)} comes on top of these counts"),)
     for sign, samples in (("+", preview.new), ("~", preview.changed), ("-", preview.stale)):
         yield from (_sample(sign, sample) for sample in samples)
     if counts.newly_dead:

@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
-from everstate.generations.difference import difference
-from everstate.plan.actions import Continue, Nothing, Retire
+from everstate.generations.difference import difference, letter_difference
+from everstate.plan.actions import Begin, Continue, Nothing, Retire
 from everstate.plan.decisions import decide
-from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
+from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.guards import Policy, concerns, decision
 from everstate.plan.preview import Counts
+from everstate.plan.refusals import refusal
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import UnitRun, append_records
-from everstate.topology.errors import ApprovalNeededError, HistoryTruncatedError
+from everstate.topology.errors import ApprovalNeededError, ConfigurationError
 from everstate.topology.fingerprints import print_unit
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
+    from collections.abc import Mapping
 
     from everstate.dsl.service import Service
     from everstate.generations.difference import Difference
     from everstate.plan.actions import Action, Plan
+    from everstate.plan.facts import Options
     from everstate.testing.topics import StoredRecord
     from everstate.testing.unit_run import Position
     from everstate.topology.unit import Unit
+
+#: A record with its topic.
+Published: TypeAlias = "tuple[str, StoredRecord]"
+
+
+def policy(approval: str) -> Policy:
+    """What to do about a cutover that has to be approved.
+
+    Raises:
+        ConfigurationError: If there is no such policy.
+    """
+    try:
+        return Policy(approval)
+    except ValueError:
+        raise ConfigurationError(f"approval={approval!r} is not one of {', '.join(Policy)}") from None
+
+
+@dataclass
+class Outcome:
+    """What a change has led to.
+
+    Attributes:
+        runs: The outputs as they run now, those that feed others first.
+        retired: Outputs that are no longer declared, as they ended.
+        records: What was published to get there.
+        dead_letters: The same on dead-letter topics.
+    """
+
+    runs: dict[str, UnitRun] = field(default_factory=dict)
+    retired: dict[str, UnitRun] = field(default_factory=dict)
+    records: list[Published] = field(default_factory=list)
+    dead_letters: list[Published] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,116 +68,135 @@ class Change:
     """A service beside the one that runs.
 
     Attributes:
-        old: The service that runs.
+        old: The service that runs; None before the first deployment.
         new: The one that takes its place.
-        runs: The outputs of the old one as they run, by topic.
-        topics: All topics.
+        runs: The outputs of the old one as they run, by topic; they stay as they are.
+        retired: Outputs that earlier versions had, as they ended.
+        topics: All topics; the change is published there.
         approval: What happens to a cutover that would remove much.
-        recalculate: Outputs to rebuild although nothing has changed.
+        options: What was asked for.
         shards: Shards of new generations.
     """
 
-    old: Service
+    old: Service | None
     new: Service
     runs: Mapping[str, UnitRun]
+    retired: Mapping[str, UnitRun]
     topics: Topics
-    approval: str
-    recalculate: Sequence[str]
+    approval: Policy
+    options: Options
     shards: int
 
     def plan(self) -> Plan:
         """What follows from the change."""
-        before = {unit.output.topic: unit for unit in self.old.units()}
-        facts = {name: self._output_facts(unit) for name, unit in before.items()}
+        facts = {name: self._active_facts(self.old, run) for name, run in self.runs.items() if self.old is not None}
         units = self.new.units()
-        facts.update({u.output.topic: self._output_facts(u, new=True) for u in units if u.output.topic not in before})
+        facts.update({unit.output.topic: self._new_facts(unit) for unit in units if unit.output.topic not in self.runs})
         prints = [print_unit(unit, policy=self.new.on_error, settings=self.new.configuration) for unit in units]
         sources = {topic: self._source_facts(topic) for unit in units for topic in unit.topics}
-        options = Options(recalculate=tuple(self.recalculate))
-        return decide(self.new.name, prints, facts, sources, on_change=self.new.on_change, options=options)
+        return decide(self.new.name, prints, facts, sources, on_change=self.new.on_change, options=self.options)
 
-    def carry_out(self, plan: Plan) -> tuple[dict[str, UnitRun], list[tuple[str, StoredRecord]]]:
+    def carry_out(self, plan: Plan) -> Outcome:
         """Bring every output to its new version, those that feed others first.
 
-        Returns:
-            The outputs as they run now, and the records that cutovers have published, each with its topic.
-
         Raises:
-            HistoryTruncatedError: If the plan refuses an output.
-            ApprovalNeededError: If a cutover has to be approved; nothing of it has been published.
+            LogError: If the plan refuses an output because a source cannot be read.
+            HistoryTruncatedError: If it does so because a source has lost records that are needed.
+            ApprovalNeededError: If a cutover has to be approved.
         """
         for refused in plan.refusals:
-            raise HistoryTruncatedError(f"output {refused.output!r}: {refused.problem}", hint=refused.hint)
+            raise refusal(refused)
         units = {unit.output.topic: unit for unit in self.new.units()}
-        runs: dict[str, UnitRun] = {}
-        published: list[tuple[str, StoredRecord]] = []
+        outcome = Outcome(retired={name: run for name, run in self.retired.items() if name not in units})
         for action in plan.actions:
-            before = self.topics.count(action.output)
+            output, letters = action.output, f"{action.output}.dlq"
+            marks = [self.topics.count(topic) for topic in (output, letters)]
             if isinstance(action, Retire):
                 self._retire(action)
+                outcome.retired[output] = self.runs[output]
             else:
-                runs[action.output] = self._replaced(action, units[action.output])
-            published += [(action.output, record) for record in self.topics.all(action.output)[before:]]
-            if action.output in runs:
-                runs[action.output].micro_batch(self.topics)
-        return {name: runs[name] for name in units}, published
+                outcome.runs[output] = run = self._replaced(action, units[output])
+                if self._begins(action):
+                    run.micro_batch(self.topics)
+            outcome.records += [(output, record) for record in self.topics.all(output)[marks[0] :]]
+            outcome.dead_letters += [(letters, record) for record in self.topics.all(letters)[marks[1] :]]
+            for run in outcome.runs.values():
+                run.micro_batch(self.topics)
+        return outcome
+
+    def _begins(self, action: Action) -> bool:
+        """Nothing was ever published, so there is nothing to compare with: it publishes from the beginning."""
+        return isinstance(action, Begin) and not action.keys and action.output not in self.retired
 
     def _replaced(self, action: Action, unit: Unit) -> UnitRun:
         run = self.runs.get(action.output)
         if run is not None and isinstance(action, (Nothing, Continue)):
-            run.unit = unit
-            return run
-        fresh = UnitRun(unit, self.new.on_error, self.shards, run.generation + 1 if run is not None else 1)
-        if run is None and not self.topics.count(action.output):
+            same = run.copy()
+            same.unit, same.on_error = unit, self.new.on_error
+            return same
+        earlier = run or self.retired.get(action.output)
+        fresh = UnitRun(unit, self.new.on_error, self.shards, 1 if earlier is None else earlier.generation + 1)
+        if self._begins(action):
             return fresh
-        own = self._build(fresh, run)
-        table = _Compared.of(own, self.topics, action.output, kind=unit.output.kind, fmt=unit.output.format)
-        self._ask(action, table)
-        table.publish(self.topics, self.new.name, fresh.generation)
+        compared = _Compared.of(self._build(fresh, earlier), self.topics, unit)
+        self._ask(action, compared.counts)
+        compared.publish(self.topics, fresh)
         return fresh
 
-    def _build(self, fresh: UnitRun, run: UnitRun | None) -> Topics:
+    def _build(self, fresh: UnitRun, earlier: UnitRun | None) -> Topics:
         """Process the history, closed: results go to topics of their own, side effects do not happen."""
         unit, own = fresh.unit, Topics(self.topics.partitions)
+        order = earlier.order if earlier is not None else []
         fresh.unit = silenced(unit)
-        recorded: list[Position] = run.order if run is not None else []
-        stops = recorded if unit.order_sensitive else []
-        # What a stream has published stands: it goes on exactly where the old version stopped.
-        last = run.position if run is not None and unit.output.kind is Kind.STREAM else {}
-        for stop in stops:
-            fresh.micro_batch(self.topics, target=own, limit=self._limited(unit, stop))
-        fresh.micro_batch(self.topics, target=own, limit=last)
+        for stop in order if unit.order_sensitive else []:
+            fresh.micro_batch(self.topics, target=own, limit=stop.limit(self.topics, unit.topics))
+        fresh.micro_batch(self.topics, target=own, limit=self._last(unit, earlier))
+        # The order of arrival outlives generations, also those that do not depend on it.
+        known = order[-1].limit(self.topics, unit.topics) if order else {}
+        further = any(end > known.get(place, 0) for place, end in fresh.position.items())
+        fresh.order = [*order, *(fresh.order[-1:] if further else [])]
         fresh.unit = unit
         fresh.counts.clear()
         return own
 
-    def _limited(self, unit: Unit, stop: Position) -> Position:
-        """A vector over all sources; a topic that it does not name is read after the others."""
-        named = {topic for topic, _ in stop}
-        places = [(topic, partition) for topic in unit.topics for partition in range(self.topics.partitions)]
-        return {place: stop.get(place, 0) if place[0] in named else 0 for place in places}
+    def _last(self, unit: Unit, earlier: UnitRun | None) -> Position:
+        """What a stream has published stands: it goes on exactly where the version before has stopped.
+
+        A topic that that version did not read begins with what comes after the cutover.
+        """
+        if earlier is None or unit.output.kind is Kind.TABLE:
+            return {}
+        places = [
+            (topic, partition)
+            for topic in unit.topics
+            if topic in earlier.unit.topics
+            for partition in range(self.topics.partitions)
+        ]
+        return {place: earlier.position.get(place, 0) for place in places}
 
     def _retire(self, action: Retire) -> None:
-        compacted = action.keys and not action.keep_topic
-        table = _Compared.of(Topics(self.topics.partitions), self.topics, action.output, kind=Kind.TABLE, fmt="json")
-        self._ask(action, table)
-        if compacted:
-            table.publish(self.topics, self.new.name, action.active or 0)
+        self._ask(action, Counts())
+        if action.keys and not action.keep_topic:
+            gone = difference(Topics(self.topics.partitions).latest(action.output), self.topics.latest(action.output))
+            append_records(self.topics, action.output, gone.records, self.new.name, action.active or 0)
 
-    def _ask(self, action: Action, table: _Compared) -> None:
-        found = concerns(table.counts, action)
-        if decision(found, Policy(self.approval)) is not Policy.APPROVE:
+    def _ask(self, action: Action, counts: Counts) -> None:
+        found = concerns(counts, action)
+        if decision(found, self.approval) is not Policy.APPROVE:
             raise ApprovalNeededError(
                 "; ".join(concern.message for concern in found), hint="upgrade(approval='approve')"
             )
 
-    def _output_facts(self, unit: Unit, *, new: bool = False) -> OutputFacts:
-        name = unit.output.topic
-        keys = self.topics.latest(name).height if unit.output.kind is Kind.TABLE else 0
-        if new:
-            return OutputFacts(keys=keys)
-        described = print_unit(unit, policy=self.old.on_error, settings=self.old.configuration)
-        return OutputFacts(active=Deployed(print=described, generation=self.runs[name].generation), keys=keys)
+    def _active_facts(self, old: Service, run: UnitRun) -> OutputFacts:
+        described = print_unit(run.unit, policy=old.on_error, settings=old.configuration)
+        active = Deployed(print=described, generation=run.generation)
+        return OutputFacts(active=active, keys=self._keys(run.unit))
+
+    def _new_facts(self, unit: Unit) -> OutputFacts:
+        return OutputFacts(keys=self._keys(unit))
+
+    def _keys(self, unit: Unit) -> int:
+        return self.topics.latest(unit.output.topic).height if unit.output.kind is Kind.TABLE else 0
 
     def _source_facts(self, topic: str) -> SourceFacts:
         ends = dict(enumerate(self.topics.end(topic)))
@@ -156,24 +207,25 @@ class Change:
 class _Compared:
     """A new generation beside its topics."""
 
-    output: str
     table: Difference
     letters: Difference
 
     @classmethod
-    def of(cls, own: Topics, topics: Topics, output: str, *, kind: Kind, fmt: str) -> _Compared:
-        def both(topic: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-            return own.latest(topic), topics.latest(topic)
-
-        table, there = both(output)
-        if kind is Kind.STREAM:
+    def of(cls, own: Topics, topics: Topics, unit: Unit) -> _Compared:
+        output, letters = unit.output.topic, f"{unit.output.topic}.dlq"
+        table, there = own.latest(output), topics.latest(output)
+        if unit.output.kind is Kind.STREAM:
             table = there = table.clear()
-        return cls(output, difference(table, there, text=fmt != "json"), difference(*both(f"{output}.dlq")))
+        return cls(
+            difference(table, there, text=unit.output.format != "json"),
+            letter_difference(own.latest(letters), topics.latest(letters)),
+        )
 
     @property
     def counts(self) -> Counts:
         return Counts(**self.table.counts, newly_dead=self.letters.new)
 
-    def publish(self, topics: Topics, service: str, generation: int) -> None:
-        append_records(topics, self.output, self.table.records, service, generation)
-        append_records(topics, f"{self.output}.dlq", self.letters.records, service, generation)
+    def publish(self, topics: Topics, run: UnitRun) -> None:
+        unit, output = run.unit, run.unit.output.topic
+        append_records(topics, output, self.table.records, unit.service, run.generation)
+        append_records(topics, f"{output}.dlq", self.letters.records, unit.service, run.generation)

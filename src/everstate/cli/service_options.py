@@ -1,0 +1,43 @@
+"""The options that every command on a service has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everstate.cli.log_option import require_log
+
+if TYPE_CHECKING:
+    from everstate.dsl.service import Service
+
+ServiceFile = Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")]
+ServiceName = Annotated[
+    str | None, typer.Option("--service", metavar="NAME", help="Which service, if the file defines several.")
+]
+LogPath = Annotated[
+    str | None, typer.Option("--log", metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else ./.everstate.")
+]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A configuration value of the service.")
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration values, as TOML or JSON.")
+]
+StateDir = Annotated[Path | None, typer.Option("--state-dir", metavar="PATH", help="Where state and checkpoints are.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+def existing_log(log: str | None, service: Service) -> str:
+    """The address of a log that must be there: a command that only looks leaves no empty log behind.
+
+    Raises:
+        ConfigurationError: If there is no such folder.
+    """
+    from everstate.engine.settings import log_address  # noqa: PLC0415 - a mistake in the file shows first
+
+    address = log_address(log, service.log)
+    require_log(address)
+    return address

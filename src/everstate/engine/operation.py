@@ -1,0 +1,171 @@
+"""One process at work on a service: its log, its leases, Spark, and how it is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from everstate.engine.folder import service_folder
+from everstate.engine.leases import Leases
+from everstate.engine.planning import make_plan
+from everstate.engine.settings import Settings, log_address
+from everstate.engine.signals import listen
+from everstate.engine.wishes import Wishes
+from everstate.generations.registry import Registry
+from everstate.log.opening import open_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from everstate.dsl.service import Service
+    from everstate.engine.deployment import Deployment
+    from everstate.engine.planning import Planned
+    from everstate.engine.rollout import Rollout
+    from everstate.log.protocol import Log
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where an operation takes place.
+
+    Attributes:
+        log: The log.
+        home: The folder of the service's state.
+        registry: The service's generations.
+        leases: What this process holds.
+    """
+
+    log: Log
+    home: Path
+    registry: Registry
+    leases: Leases
+
+
+class Operation:
+    """Something that a process does with a service: run it, preview a change, go back.
+
+    Args:
+        service: The service.
+        log: Which log; see `log_address`.
+        show: False for silence; by default a table on a terminal, else a line now and then.
+        session: A session of `start_session` to work in, which stays; without it the operation has one of its own.
+        wishes: What is asked for.
+        given: Operational settings by name, as for `Settings`, and further wishes, as for `Wishes`.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        log: str | Path | None = None,
+        show: bool | None = None,
+        session: SparkSession | None = None,
+        wishes: Wishes | None = None,
+        **given: Any,
+    ) -> None:
+        asked = {name: given.pop(name) for name in Wishes.names() & given.keys()}
+        self.wishes = (wishes or Wishes()).asking(**asked)
+        own = {"state_dir": service.state_dir, "shards": service.shards}
+        settings = Settings.resolve(given, service=own)
+        self.settings = replace(settings, shards=self.wishes.options(settings.shards).shards)
+        self.service = service
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self._address = log_address(log, service.log)
+        self._show = show
+        self._session = session
+
+    @contextlib.contextmanager
+    def site(self) -> Iterator[Site]:
+        """The log and, when they are taken, the leases; given back at the end."""
+        log = open_log(self._address)
+        try:
+            name = self.service.name
+            topics = [unit.output.topic for unit in self.service.units()]
+            leases = Leases(log, name, self.settings.heartbeat, self._lost, topics)
+            try:
+                home = service_folder(self.settings.state_dir, log, name)
+                yield Site(log=log, home=home, registry=Registry(log, name), leases=leases)
+            finally:
+                leases.release()
+        finally:
+            log.close()
+
+    def plan(self, site: Site) -> Planned:
+        """What happens if the service is started now."""
+        return make_plan(self.service, site.log, site.home, self.wishes.options(self.settings.shards))
+
+    def roll_out(
+        self,
+        planned: Planned,
+        site: Site,
+        course: Callable[[Deployment, Rollout], None],
+        started: threading.Event | None = None,
+    ) -> None:
+        """Start Spark and carry a plan out.
+
+        Args:
+            planned: The plan.
+            site: Where.
+            course: What to do of it.
+            started: Set when the service's queries have been started.
+
+        Raises:
+            EverstateError: If something fails; the rest has been stopped in an orderly way.
+        """
+        # Only now: whoever only looks at a plan need not wait for Spark's modules.
+        from everstate.engine.deployment import Deployment, Roster  # noqa: PLC0415
+        from everstate.engine.progress import Progress  # noqa: PLC0415
+        from everstate.engine.rollout import Rollout  # noqa: PLC0415
+        from everstate.engine.session import start_session, stop_session  # noqa: PLC0415
+
+        session = self._session or start_session(self.settings, f"everstate {self.service.name}")
+        try:
+            listen(self.stopping)  # PySpark has put its own handlers in place
+            roster = Roster()
+            deployment = Deployment(
+                planned,
+                session=session,
+                log=site.log,
+                registry=site.registry,
+                leases=site.leases,
+                home=site.home,
+                settings=self.settings,
+                wishes=self.wishes,
+                roster=roster,
+            )
+            with Progress(roster, site.log, show=self._show) as progress:
+                rollout = Rollout(
+                    deployment,
+                    roster,
+                    site.leases,
+                    self.settings,
+                    progress,
+                    self.stopping,
+                    started or threading.Event(),
+                )
+                self._follow(course, deployment, rollout)
+        finally:
+            if self._session is None:
+                stop_session(session)
+
+    def _follow(self, course: Callable[[Deployment, Rollout], None], deployment: Deployment, rollout: Rollout) -> None:
+        try:
+            course(deployment, rollout)
+        except BaseException as error:
+            rollout.wind_down(suppress=True)
+            if self.failure is not None:
+                raise self.failure from error
+            raise
+        rollout.wind_down(suppress=self.failure is not None)
+        if self.failure is not None:
+            raise self.failure
+
+    def _lost(self, error: BaseException) -> None:
+        self.failure = error
+        self.stopping.set()

@@ -1,0 +1,129 @@
+"""A preview: what has changed is recalculated in the shadow, compared with the topics, and left ready for a run.
+
+Nothing is published, and a process that runs the active version goes on undisturbed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.engine.guarding import counts
+from everstate.engine.operation import Operation
+from everstate.engine.signals import stopping_on_signals
+from everstate.generations.cutover import compare
+from everstate.generations.difference import Difference, difference
+from everstate.plan.actions import Retire
+from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
+
+if TYPE_CHECKING:
+    from everstate.dsl.service import Service
+    from everstate.engine.deployment import Deployment
+    from everstate.engine.operation import Site
+    from everstate.engine.planning import Planned
+    from everstate.engine.rollout import Rollout
+    from everstate.log.protocol import Log
+    from everstate.plan.actions import Action, Plan
+
+_LONGEST: Final = 200
+
+
+def plan_service(service: Service, **given: Any) -> Plan:
+    """What happens if a service is started now; changes nothing.
+
+    Args:
+        service: The service.
+        given: As for `Operation`.
+    """
+    operation = Operation(service, **given)
+    with operation.site() as site:
+        return operation.plan(site).plan
+
+
+def preview_service(service: Service, **given: Any) -> Plan:
+    """Recalculate what has changed without publishing it, and leave it ready: the next run cuts over to it at once.
+
+    Args:
+        service: The service.
+        given: As for `Operation`.
+
+    Returns:
+        The plan with a preview of each output that has something to be compared with; without one if it is refused.
+
+    Raises:
+        LeaseHeldError: If another process builds a new version of the service.
+        KeyboardInterrupt: If it was stopped; what has been built is gone on with next time.
+        EverstateError: If an output cannot be recalculated.
+    """
+    operation = Operation(service, **given)
+    with stopping_on_signals(operation.stopping), operation.site() as site:
+        now = operation.plan(site).plan
+        if not now.changes or now.refusals:
+            return now
+        site.leases.take_building()
+        planned = operation.plan(site)
+        found: list[Preview] = []
+
+        def course(deployment: Deployment, rollout: Rollout) -> None:
+            actions = [action for action in deployment.changes() if _comparable(action, planned, site.log)]
+            if not rollout.prepare(actions):
+                raise KeyboardInterrupt
+            found.extend(_preview(action, planned, site) for action in actions)
+
+        operation.roll_out(planned, site, course)
+        # As the next run will find it: with the generations that have been prepared.
+        return replace(operation.plan(site).plan, previews=tuple(found))
+
+
+def _comparable(action: Action, planned: Planned, log: Log) -> bool:
+    """Whether all topics are there: a preview creates none."""
+    unit = planned.units.get(action.output)
+    topics = [action.output] if unit is None else [action.output, *unit.topics]
+    return action.publishes and all(log.has_topic(topic) for topic in topics)
+
+
+def _preview(action: Action, planned: Planned, site: Site) -> Preview:
+    if isinstance(action, Retire):
+        return _retired(action, site.log)
+    unit = planned.units[action.output]
+    changing = {other.output for other in planned.plan.actions if other.publishes}
+    generation = site.registry.read(action.output).building
+    if generation is None:
+        return Preview(output=action.output, counts=Counts())
+    comparison = compare(site.log, unit, generation)
+    return Preview(
+        output=action.output,
+        generation=generation.number,
+        counts=counts(comparison),
+        **_samples(comparison.table),
+        dead=tuple(_dead(value) for _, _, value in comparison.letters.samples["new"] if value is not None),
+        upstream=tuple(topic for topic in unit.topics if topic in changing),
+    )
+
+
+def _retired(action: Retire, log: Log) -> Preview:
+    table = log.latest(action.output).select("key", "value", "ts", "partition")
+    stays = table.clear() if action.keep_topic or not log.describe(action.output).config.compact else table
+    gone = difference(table.clear(), stays)
+    return Preview(output=action.output, counts=Counts(**gone.counts), **_samples(gone))
+
+
+def _samples(found: Difference) -> dict[str, Any]:
+    return {
+        kind: tuple(Sample(_text(key) or "", _text(old), _text(new)) for key, old, new in samples)
+        for kind, samples in found.samples.items()
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    """Bytes for people; nobody reads a long value in a list of samples."""
+    if data is None:
+        return None
+    text = data.decode(errors="backslashreplace")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _dead(letter: bytes) -> DeadRecord:
+    known = json.loads(letter)
+    return DeadRecord(known["topic"], known["partition"], known["offset"], known["reason"])
