@@ -21,8 +21,7 @@ EverstateError
 │   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
 │   ├── CheckpointDamagedError   a part of it cannot be read
 │   ├── CommitConflictError      a batch was committed before with another content
-│   ├── TombstonesMissedError    deletions were compacted away before they were read
-│   └── ServiceChangedError      the service is not the one that built the state
+│   └── TombstonesMissedError    deletions were compacted away before they were read
 ├── DeploymentError              a new version cannot take the place of the active one
 │   ├── GenerationError          there is no such generation, or it is not at that point of its life
 │   ├── ApprovalNeededError      the cutover would remove more than it may without being approved
@@ -177,10 +176,6 @@ class CommitConflictError(StateError):
 
 class TombstonesMissedError(StateError):
     """Deletions were compacted away before they were read."""
-
-
-class ServiceChangedError(StateError):
-    """The service is not the one that built the state."""
 
 
 class DeploymentError(EverstateError):
