@@ -9,16 +9,20 @@ import typing
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.fingerprints import functions, origins
+from everstate.topology.fingerprints import functions, origins, slots
 from everstate.topology.fingerprints.outsiders import name_of
 from everstate.topology.fingerprints.syntax import annotation_template
+from everstate.topology.fingerprints.tree import Tree, atom
 
 if TYPE_CHECKING:
     from everstate.topology.fingerprints.reach import Reach
-    from everstate.topology.fingerprints.tree import Tree
 
 #: What Python makes for a slot or for `__dict__`.
 _MADE: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
+#: What Python writes into classes, or only some versions of it.
+_NOISE: Final = frozenset(
+    {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__callable_proto_members_only__", "__dictoffset__"}
+)
 #: The files that methods claim to be from which a dataclass, attrs or namedtuple has written.
 _GENERATED: Final = ("<string>", "<attrs generated", "<namedtuple")
 #: Attributes of a pydantic field that change what it accepts or gives.
@@ -63,7 +67,7 @@ def _belongs(kind: type, name: str, part: Any) -> bool:
     if call is not None:
         return _is_users(call)
     if name.startswith("__") and name.endswith("__"):
-        return name == "__slots__"
+        return name == "__slots__" or (name not in _NOISE and (part is None or atom(part) is not None))
     if issubclass(kind, enum.Enum) and (name in kind.__members__ or name.startswith("_")):
         return False
     if hasattr(kind, "__pydantic_decorators__") and name.startswith(("_abc", "model_")):
@@ -93,7 +97,7 @@ def _is_users(call: types.FunctionType) -> bool:
     """
     if origins.of_globals(call.__globals__).kind == "user":
         return not call.__code__.co_filename.startswith(_GENERATED)
-    held = functions.cells(call).values()
+    held = slots.cells(call).values()
     return any(isinstance(content, types.FunctionType) and _is_users(content) for content in held)
 
 
@@ -119,7 +123,7 @@ def _annotations(reach: Reach, kind: type) -> Tree:
 
 def _annotation(reach: Reach, kind: type, part: Any) -> Tree:
     template = annotation_template(part) if isinstance(part, str) else None
-    return reach.value(part) if template is None else functions.annotation(reach, kind, template)
+    return reach.value(part) if template is None else slots.annotation(reach, kind, template)
 
 
 def _dataclass(reach: Reach, kind: Any) -> Tree:
@@ -146,11 +150,15 @@ def _model(reach: Reach, kind: Any) -> Tree:
     ]
     decorators = [
         [group, name, reach.value(found.info), reach.value(found.func)]
-        for group, members in sorted(vars(kind.__pydantic_decorators__).items())
-        if isinstance(members, dict)
+        for group, members in _groups(kind.__pydantic_decorators__)
         for name, found in sorted(members.items())
     ]
     return ["model", fields, decorators]
+
+
+def _groups(decorators: Any) -> list[tuple[str, dict[str, Any]]]:
+    named = [(field.name, getattr(decorators, field.name)) for field in dataclasses.fields(decorators)]
+    return [(name, members) for name, members in sorted(named) if isinstance(members, dict)]
 
 
 def _attrs_field(reach: Reach, field: Any) -> Tree:

@@ -8,11 +8,12 @@ what the names mean.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.fingerprints import scopes
-from everstate.topology.fingerprints.scopes import FUNCTIONS, Function, Imported, Scope
+from everstate.topology.fingerprints.scopes import Function, Imported, Scope
+from everstate.topology.fingerprints.templates import Slot, Template
 from everstate.topology.fingerprints.tree import Parameter, Tree, atom
 
 if TYPE_CHECKING:
@@ -42,42 +43,6 @@ HARMLESS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Slot:
-    """Something from outside a function.
-
-    Attributes:
-        name: The name it goes by; what an import inside the function binds has `imported` as well.
-        attributes: What is taken of it, as in `module.helper`.
-        line: Where it is first used.
-        imported: The import inside the function that binds it.
-    """
-
-    name: str
-    attributes: tuple[str, ...]
-    line: int
-    imported: Imported | None = None
-
-
-@dataclass(eq=False)
-class Template:
-    """A function's syntax with open slots.
-
-    Attributes:
-        tree: The syntax; `["slot", n]` stands for a slot.
-        slots: What the function takes from outside.
-        keywords: Names by which it passes arguments.
-        spreads: It passes `**arguments`, whose names cannot be told.
-        methods: Attributes of things that are not known, with their line.
-    """
-
-    tree: Tree = None
-    slots: list[Slot] = field(default_factory=list)
-    keywords: set[str] = field(default_factory=set)
-    spreads: bool = False
-    methods: dict[str, int] = field(default_factory=dict)
-
-
 def template_of(node: Function, *, annotated: bool) -> Template:
     """The template of a function.
 
@@ -87,6 +52,13 @@ def template_of(node: Function, *, annotated: bool) -> Template:
     """
     builder = _Builder(named=any(isinstance(part, ast.Name) and part.id in _LOOKING for part in ast.walk(node)))
     builder.template.tree = builder.function(node, None, annotated=annotated, outermost=True)
+    return builder.template
+
+
+def decorators_template(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Template:
+    """What stands after the `@` above a function."""
+    builder = _Builder(named=False)
+    builder.template.tree = [builder.node(decorator, Scope(None)) for decorator in node.decorator_list]
     return builder.template
 
 
@@ -106,6 +78,7 @@ class _Builder:
         self.template = Template()
         self._named = named
         self._numbers: dict[tuple[int, str], int] = {}
+        self._aliases: dict[tuple[int, str], Slot] = {}
         self._slots: dict[tuple[str, tuple[str, ...], Imported | None], int] = {}
         self._scopes: list[Scope] = []  # keeps them alive, since they are numbered by identity
         self._special: dict[type[ast.AST], Callable[[Any, Scope], Tree]] = {
@@ -123,6 +96,7 @@ class _Builder:
             ast.SetComp: self._comprehension,
             ast.DictComp: self._comprehension,
             ast.GeneratorExp: self._comprehension,
+            ast.Assign: self._assignment,
             ast.AnnAssign: self._annotated_assignment,
             ast.Import: self._import,
             ast.ImportFrom: self._import,
@@ -265,6 +239,7 @@ class _Builder:
             slot = self._outside(base, tuple(reversed(chain)), scope)
             if slot is not None:
                 return slot
+            self._watch(base, tuple(reversed(chain)), scope)
         self.template.methods.setdefault(node.attr, node.lineno)
         return ["Attribute", self.node(node.value, scope), node.attr, type(node.ctx).__name__]
 
@@ -277,6 +252,11 @@ class _Builder:
         if binder is not None and imported is None:
             return None
         return self._slot(Slot(node.id, attributes, node.lineno, imported))
+
+    def _watch(self, node: ast.Name, attributes: tuple[str, ...], scope: Scope) -> None:
+        slot = self._aliases.get((id(scope.binder(node.id)), node.id))
+        if slot is not None:
+            self.template.watched.append(replace(slot, attributes=slot.attributes + attributes, line=node.lineno))
 
     def _slot(self, slot: Slot) -> Tree:
         name = "" if slot.imported is not None else slot.name
@@ -346,7 +326,16 @@ class _Builder:
             return self._generic(node, scope)
         if node.value is None:
             return None
-        return self._generic(ast.Assign(targets=[node.target], value=node.value), scope)
+        return self._assignment(ast.Assign(targets=[node.target], value=node.value), scope)
+
+    def _assignment(self, node: ast.Assign, scope: Scope) -> Tree:
+        value = self.node(node.value, scope)
+        targets = [self.node(target, scope) for target in node.targets]
+        if isinstance(value, list) and value[0] == "slot":
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    self._aliases[id(scope.binder(target.id)), target.id] = self.template.slots[value[1]]
+        return ["Assign", targets, value]
 
 
 def last_name(decorator: ast.expr) -> str:
@@ -356,6 +345,3 @@ def last_name(decorator: ast.expr) -> str:
     if isinstance(decorator, ast.Attribute):
         return decorator.attr
     return decorator.id if isinstance(decorator, ast.Name) else ""
-
-
-__all__ = ["FUNCTIONS", "HARMLESS", "Slot", "Template", "annotation_template", "last_name", "template_of"]

@@ -41,6 +41,7 @@ READING = {
     "datetime.now": ("import datetime", "datetime.datetime.now()", "clock"),
     "datetime class": ("from datetime import datetime", "datetime.utcnow()", "clock"),
     "date.today": ("from datetime import date", "date.today()", "clock"),
+    "class under another name": ("import datetime", "d = datetime.datetime; d.now()", "clock"),
     "import in the function": ("", "import time; time.time()", "clock"),
     "import from in the function": ("", "from datetime import datetime as d; d.now()", "clock"),
     "clock passed on": ("import time", "call(time.time)\n\ndef call(f):\n    f()", "clock"),

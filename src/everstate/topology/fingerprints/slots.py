@@ -1,0 +1,174 @@
+"""What the names that a function takes from outside stand for."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.topology.fingerprints import origins
+from everstate.topology.fingerprints.distributions import owner_of_top
+from everstate.topology.fingerprints.outsiders import name_of
+from everstate.topology.fingerprints.tree import Tree, atom
+from everstate.topology.location import Location
+
+if TYPE_CHECKING:
+    from everstate.topology.fingerprints.reach import Reach
+    from everstate.topology.fingerprints.scopes import Imported
+    from everstate.topology.fingerprints.templates import Slot, Template
+
+_MISSING: Final = object()
+
+
+class Surroundings:
+    """The names around a function: its globals, and what it closes over."""
+
+    def __init__(self, call: FunctionType) -> None:
+        self.file = call.__code__.co_filename
+        self.package = str(call.__globals__.get("__package__") or "")
+        self.globals = call.__globals__
+        self.cells = cells(call)
+
+    def named(self, name: str) -> Any:
+        """What a name stands for; `_MISSING` if it is not there yet."""
+        if name in self.cells:
+            return self.cells[name]
+        return self.globals.get(name, getattr(builtins, name, _MISSING))
+
+
+def cells(call: FunctionType) -> dict[str, Any]:
+    """What a function closes over, by name."""
+    found = {}
+    for name, cell in zip(call.__code__.co_freevars, call.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # it is filled later, as the last name of two functions that call each other may be
+            continue
+    return found
+
+
+def filled(reach: Reach, around: Surroundings, template: Template) -> list[Tree]:
+    """The trees of a template's slots."""
+    for slot in template.watched:
+        _watch(reach, around, slot)
+    return [_slot(reach, around, slot) for slot in template.slots]
+
+
+def all_known(around: Surroundings, template: Template) -> bool:
+    """Whether every name of a template stands for something."""
+    return all(around.named(slot.name) is not _MISSING for slot in template.slots)
+
+
+def annotation(reach: Reach, kind: type, template: Template) -> Tree:
+    """An annotation of a class that is kept as text."""
+    names = vars(sys.modules.get(kind.__module__, builtins))
+    inside = {**names, **{name: part for name, part in vars(kind).items() if not name.startswith("__")}}
+    slots = [_taken(reach, inside.get(s.name, getattr(builtins, s.name, _MISSING)), s) for s in template.slots]
+    return ["text", template.tree, slots]
+
+
+def _slot(reach: Reach, around: Surroundings, slot: Slot) -> Tree:
+    """What a name from outside stands for, with the attributes that are left to be taken when the function runs."""
+    with reach.at(Location(around.file, slot.line)):
+        package = None if slot.imported is None else _package_of(slot.imported)
+        if package is not None:
+            return _unloaded(reach, package, slot)
+        return _taken(reach, _root(around, slot), slot)
+
+
+def _root(around: Surroundings, slot: Slot) -> Any:
+    return around.named(slot.name) if slot.imported is None else _import(slot.imported, around.package)
+
+
+def _watch(reach: Reach, around: Surroundings, slot: Slot) -> None:
+    """Note what is taken of something under another name, as `d.now` after `d = datetime`."""
+    thing = _root(around, slot)
+    kind = origins.of_object(thing) if isinstance(thing, type) else None
+    if isinstance(thing, ModuleType) or (kind is not None and kind.kind != "user"):
+        with reach.at(Location(around.file, slot.line)):
+            _taken(reach, thing, slot)
+
+
+def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
+    rest = list(slot.attributes)
+    while rest and isinstance(thing, (ModuleType, type)):
+        if isinstance(thing, type) and origins.of_object(thing).kind == "user":
+            plain = _plain_attribute(thing, rest[0])
+            return [plain, *rest[1:]] if plain is not None else [reach.value(thing), *rest]
+        name = rest.pop(0)
+        if isinstance(thing, ModuleType) and origins.of_loaded(thing).kind != "user":
+            reach.name(f"{thing.__name__}.{name}")
+        thing = _attribute(thing, name)
+    if thing is _MISSING:
+        return ["unbound", slot.name, *slot.attributes]
+    if rest and not isinstance(thing, (ModuleType, type)):
+        _note_method(reach, thing, rest[0])
+    return [reach.value(thing), *rest]
+
+
+def _plain_attribute(kind: type, name: str) -> Tree | None:
+    """A class attribute that is a plain value stands for itself, whatever else is in its class."""
+    for base in kind.__mro__:
+        if name in vars(base):
+            return atom(vars(base)[name])
+    return None
+
+
+def _note_method(reach: Reach, thing: Any, name: str) -> None:
+    """A method of an object: `folder.read_text` reads a file whichever folder it is."""
+    for base in type(thing).__mro__:
+        # By each class that has it: which of them defines it differs between versions.
+        if hasattr(base, name) and origins.of_object(base).kind != "user":
+            reach.name(f"{name_of(base)}.{name}")
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    found = getattr(thing, name, _MISSING)
+    if found is _MISSING and isinstance(thing, ModuleType) and hasattr(thing, "__path__"):
+        return _module(f"{thing.__name__}.{name}")
+    return found
+
+
+def _package_of(imported: Imported) -> str | None:
+    """The package that an import inside a function is of; such a module is not loaded just to look at it."""
+    top = imported.module.partition(".")[0]
+    if imported.level or top in sys.stdlib_module_names:
+        return None
+    loaded = sys.modules.get(top)
+    if loaded is not None and getattr(loaded, "__file__", None):
+        origin = origins.of_loaded(loaded)
+        return origin.package or None
+    return owner_of_top(top)
+
+
+def _unloaded(reach: Reach, package: str, slot: Slot) -> Tree:
+    assert slot.imported is not None
+    inside = [part for part in (slot.imported.module, slot.imported.name, *slot.attributes) if part]
+    dotted = ".".join(inside)
+    reach.name(dotted)
+    if package not in origins.LIBRARIES:
+        reach.package(package)
+    return ["package", dotted]
+
+
+def _import(imported: Imported, package: str) -> Any:
+    name = imported.module
+    if imported.level:
+        parts = package.split(".")
+        above = parts[: len(parts) - imported.level + 1]
+        name = ".".join([*above, name] if name else above)
+    module = _module(name)
+    if imported.name is None or module is _MISSING:
+        return module
+    return _attribute(module, imported.name)
+
+
+def _module(name: str) -> Any:
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return _MISSING
