@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from bench import deletion, memory, report, small_batches, startup, throughput
+from bench import deletion, memory, recalculation, report, small_batches, startup, throughput
 from bench.processes import ROOT
 from bench.scale import FULL, QUICK
 
@@ -27,6 +27,7 @@ MEASUREMENTS: Final[dict[str, Measure]] = {
     "small-batches": small_batches.measure,
     "deletion": deletion.measure,
     "startup": startup.measure,
+    "recalculation": recalculation.measure,
     "memory": memory.measure,
 }
 

@@ -25,6 +25,7 @@ class Scale:
         table_keys: Keys of the table of which nine in ten are deleted.
         settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100.
         first_runs: How often the time to the first record is taken.
+        recalculated_batches: Batches of `batch_records` that an edited service has behind it.
         memory_records: Records of the smaller memory run; the larger has four times as many.
         memory_keys: Distinct keys of both.
     """
@@ -42,6 +43,7 @@ class Scale:
     table_keys: int
     settling: int
     first_runs: int
+    recalculated_batches: int
     memory_records: int
     memory_keys: int
 
@@ -60,6 +62,7 @@ FULL: Final = Scale(
     table_keys=1_000_000,
     settling=110,
     first_runs=3,
+    recalculated_batches=5,
     memory_records=4_000_000,
     memory_keys=100_000,
 )
@@ -79,6 +82,7 @@ QUICK: Final = Scale(
     table_keys=10_000,
     settling=2,
     first_runs=1,
+    recalculated_batches=3,
     memory_records=20_000,
     memory_keys=1_000,
 )

@@ -21,6 +21,24 @@ def totals(url: str, name: str = TOTALS) -> es.Service:
     return app
 
 
+def edited(url: str, edit: int) -> es.Service:
+    """The same with a bonus for one customer in so many: an edit that changes that share of the results.
+
+    Args:
+        url: The log.
+        edit: How many; 0 for an edit that changes no result, -1 for the version before any edit.
+    """
+    app = es.Service(TOTALS, log=url)
+    payments = app.stream(TOPIC, schema={"customer": str, "amount": int})
+    if edit == 0:
+        payments = payments.filter(col("amount") >= 0)
+    if edit > 0:
+        lucky = col("customer").str.slice(4).cast(int) % edit == 0
+        payments = payments.with_columns(amount=es.when(lucky).then(col("amount") + edit).otherwise(col("amount")))
+    payments.group_by("customer").agg(n=es.count(), total=col("amount").sum()).to(TOTALS)
+    return app
+
+
 def accounts(url: str) -> es.Service:
     """A table, kept as it is."""
     app = es.Service("accounts", log=url)
