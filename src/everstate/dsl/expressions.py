@@ -43,7 +43,7 @@ def resolve(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], loca
         for name in expression.meta.root_names():
             if name not in schema:
                 raise UnknownColumnError(name, list(schema), location=location)
-        if not expression.meta.is_row_separable():
+        if not _is_row_by_row(expression, location):
             raise UnsupportedError(
                 f"this expression needs more than one row: {expression}", location=location, hint=_ROW_BY_ROW
             )
@@ -55,6 +55,18 @@ def resolve(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], loca
         raise SchemaError(f"expression does not fit: {str(error).splitlines()[0]}", location=location) from None
     _refuse_shorter(expressions, location)
     return found
+
+
+def _is_row_by_row(expression: pl.Expr, location: Location | None) -> bool:
+    try:
+        return expression.meta.is_row_separable()
+    except pl.exceptions.PolarsError:
+        # Polars asks a function what it gives for columns that are not there.
+        raise UnsupportedError(
+            f"this expression holds a Python function: {expression}",
+            location=location,
+            hint="Pass the function itself: map(fn) or filter(fn).",
+        ) from None
 
 
 def _refuse_shorter(expressions: Sequence[pl.Expr], location: Location | None) -> None:

@@ -34,6 +34,7 @@ MISTAKES = [
     ("filter that is not boolean", errors.SchemaError, lambda: orders().filter(col("amount") + 1)),
     ("types that do not fit", errors.SchemaError, lambda: orders().with_columns(x=col("amount") + col("customer"))),
     ("several rows in with_columns", errors.UnsupportedError, lambda: orders().with_columns(x=col("amount").sum())),
+    ("function in an expression", errors.UnsupportedError, lambda: orders().filter(col("amount").map_elements(bool))),
     ("over in with_columns", errors.UnsupportedError, lambda: orders().with_columns(x=col("amount").sum().over("id"))),
     ("explode in select", errors.UnsupportedError, lambda: orders().select(x=col("tags").explode())),
     ("key replaced", errors.UnsupportedError, lambda: orders().with_columns(id=col("customer"))),

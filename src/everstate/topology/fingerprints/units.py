@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,7 @@ def _text(location: Location | None) -> str:
     return "" if location is None else str(location)
 
 
+@cache
 def _own_version() -> str:
     try:
         return metadata.version("everstate")

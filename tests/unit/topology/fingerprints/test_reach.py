@@ -109,7 +109,7 @@ SAME = {
         "def called(b, most=3):\n    return b * most\ndef helper(row):\n    return called(1, 4)",
     ),
     "Optional and None": (
-        "import typing\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: typing.Optional[int]\nhelper = A",
+        "import typing\nfrom dataclasses import *\n@dataclass\nclass A:\n    x: typing.Optional[int]\nhelper = A",
         "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: None | int\nhelper = A",
     ),
     "import of everything": (
