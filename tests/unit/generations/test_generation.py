@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
+from everstate.generations.registry import Registry, event, from_json, to_json
+from everstate.log.opening import open_log
+from everstate.topology.errors import FencedError, GenerationError, LogError
+from everstate.topology.topic_names import check_topic_name, is_internal
+
+
+def generation(number=1, status=Status.PLANNED, **changes):
+    facts = {"fingerprint": "f", "description": "{}", "shards": 2, "initial": {"in": {0: 0}}, "code": "c"}
+    return Generation(number=number, status=status, policy="skip", **{**facts, **changes})
+
+
+def test_generation_goes_through_its_life_and_no_step_back():
+    found = generation()
+    for status in (Status.RECALCULATING, Status.READY, Status.PUBLISHING, Status.ACTIVE, Status.RETIRED):
+        found = found.to(status, now_ms=5)
+        assert found.to(status, now_ms=6).status is status
+    with pytest.raises(GenerationError, match="is retired and cannot become publishing"):
+        found.to(Status.PUBLISHING, now_ms=7)
+    again = found.to(Status.RECALCULATING, now_ms=8)
+    with pytest.raises(GenerationError):
+        again.to(Status.DISCARDED, now_ms=9).to(Status.READY, now_ms=10)
+
+
+def test_history_names_the_active_the_building_and_the_youngest_retired():
+    retired = [generation(n, Status.RETIRED, changed_ms=n) for n in (1, 2)]
+    history = History(output="out")
+    for each in [*retired, generation(3, Status.ACTIVE), generation(4, Status.READY)]:
+        history = history.having(each, event(each, "because"))
+    assert (history.active.number, history.building.number, history.next_number) == (3, 4, 5)
+    assert [g.number for g in history.retired] == [2, 1]
+    assert history.without(4).building is None
+    assert history.without(4).next_number == 5
+    assert [entry.why for entry in history.audit] == ["because"] * 4
+
+
+def test_history_survives_being_written():
+    history = History(output="out").having(generation(open_from=3), event(generation(), "x", {"new": 1}))
+    assert from_json(to_json(history)) == history
+    with pytest.raises(LogError, match="registry of generations is damaged"):
+        from_json("{}")
+
+
+def test_own_topics_have_legal_hidden_names_of_their_own():
+    names = {
+        name(service, output, generation(number))
+        for name in (own_topic, own_dead_letters)
+        for service, output in (("s", "o" * 240), ("so", "o" * 239))
+        for number in (1, 2)
+    }
+    assert len(names) == 8
+    assert all(is_internal(check_topic_name(name)) for name in names)
+
+
+def test_registry_is_written_only_under_the_lease(tmp_path):
+    log = open_log(tmp_path / "log")
+    registry = Registry(log, "svc")
+    lease = log.acquire("svc:build")
+    history = registry.read("out").having(generation())
+    registry.write(history, [lease], step="planned")
+    assert registry.histories() == {"out": history}
+    log.acquire("svc:build", take_over=True)
+    with pytest.raises(FencedError):
+        registry.write(history.without(1), [lease], step="planned")
+    assert registry.read("out") == history
+    log.close()
