@@ -102,8 +102,13 @@ class Build:
         """Records a second."""
         return self.done / max(time.monotonic() - self._began, 1e-3)
 
-    def step(self) -> None:
-        """Look after the round, and begin another if there is something to do.
+    @property
+    def running(self) -> bool:
+        """Whether a round is under way."""
+        return self._round is not None
+
+    def step(self, *, room: bool) -> None:
+        """Look after the round, and begin another if there is something to do and room for its query.
 
         Raises:
             EverstateError: If the round has failed; nothing of the generation has been published.
@@ -113,6 +118,8 @@ class Build:
                 return
             self._end_round()
         if self.caught_up and time.monotonic() < self._rested + _REST_S:
+            return
+        if not room:
             return
         self._rested = time.monotonic()
         if self.lag or not self._consistent():

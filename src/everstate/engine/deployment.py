@@ -182,9 +182,10 @@ class Deployment:
         return reached if unit.output.kind is Kind.STREAM else None
 
     def step(self) -> bool:
-        """Look after the builds; says whether all have caught up."""
+        """Look after the builds, no more at once than there are cores; says whether all have caught up."""
         for build in self._roster.builds.values():
-            build.step()
+            running = sum(other.running for other in self._roster.builds.values() if other is not build)
+            build.step(room=running < self._settings.used_cores)
             if build.caught_up:
                 self._mark(build, Status.READY)
         return all(build.caught_up for build in self._roster.builds.values())
