@@ -32,7 +32,6 @@ _NAMES: Final[dict[str, str]] = {
         aiohttp urllib3 websockets websocket boto3 botocore aiobotocore redis valkey psycopg psycopg2 asyncpg pymysql
         mysql MySQLdb pyodbc oracledb cx_Oracle sqlalchemy pymongo motor cassandra elasticsearch opensearchpy kafka
         confluent_kafka aiokafka grpc paramiko fsspec s3fs gcsfs google.cloud azure openai anthropic snowflake
-        pyspark
     """,
     "process": """
         subprocess pty multiprocessing os.system os.popen os.exec* os.spawn* os.posix_spawn* os.fork os.forkpty os.kill

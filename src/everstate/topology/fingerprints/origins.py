@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from everstate.topology.fingerprints.distributions import owner_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
 #: Upgrades of these are not a change by themselves: the results of samples are compared instead.
 LIBRARIES: Final = frozenset({"everstate", "polars", "polars-runtime-32", "polars-runtime-64", "pyspark", "py4j"})
 
-_OWN: Final = str(Path(__file__).resolve().parents[2])
+_OWN: Final = f"{Path(__file__).resolve().parents[2]}/"
 _SITES: Final = ("site-packages", "dist-packages")
 
 
@@ -34,6 +37,7 @@ class Origin:
     package: str = ""
 
 
+_services: Final[ContextVar[frozenset[str]]] = ContextVar("everstate_services", default=frozenset())
 USER: Final = Origin("user")
 STANDARD: Final = Origin("standard")
 
@@ -57,18 +61,35 @@ def of_loaded(module: ModuleType) -> Origin:
     return of_module(module.__name__, getattr(module, "__file__", None))
 
 
-@cache
 def of_module(name: str | None, file: str | None) -> Origin:
     """Of a module by its name and file."""
+    if file is not None:
+        return of_file(file)
     top = (name or "").partition(".")[0]
-    if file is None:
-        return STANDARD if top in sys.stdlib_module_names or top in sys.builtin_module_names else USER
-    return of_file(file)
+    return STANDARD if top in sys.stdlib_module_names or top in sys.builtin_module_names else USER
+
+
+def of_file(file: str) -> Origin:
+    """Of a source file, or of a compiled extension."""
+    origin = _of_file(file)
+    return USER if origin.package in _services.get() else origin
+
+
+@contextmanager
+def of_services(files: Iterable[str]) -> Iterator[None]:
+    """While a service in these files is looked at: if it is installed as a package, that package is the user's code.
+
+    Its version may stay while it is developed, so it says nothing.
+    """
+    token = _services.set(frozenset(found.package for found in map(_of_file, files) if found.kind == "package"))
+    try:
+        yield
+    finally:
+        _services.reset(token)
 
 
 @cache
-def of_file(file: str) -> Origin:
-    """Of a source file, or of a compiled extension."""
+def _of_file(file: str) -> Origin:
     path = Path(file).resolve()
     text = str(path)
     if text.startswith(_OWN):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from everstate.topology.describe import keeps_state, word
+from everstate.topology.fingerprints import origins
 from everstate.topology.fingerprints.names import node_names
 from everstate.topology.fingerprints.parts import PartReader, RawPart
 from everstate.topology.fingerprints.settings import Settings
@@ -36,7 +37,8 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
         FingerprintError: If a function or expression holds something whose change could not be noticed.
     """
     reader = PartReader()
-    raw = [reader.parts(node) for node in unit.nodes]
+    with origins.of_services(node.location.file for node in unit.nodes if node.location is not None):
+        raw = [reader.parts(node) for node in unit.nodes]
     known = Settings(settings, (part.tree for parts in raw for part in parts))
     names = node_names(unit)
     nodes = tuple(

@@ -40,7 +40,7 @@ def forget() -> None:
     """Look at what is installed anew, as a new process would."""
     for known in (distributions.owner_of, distributions.owner_of_top, distributions.versions_of):
         known.cache_clear()
-    for known in (distributions._records, origins.of_file, origins.of_module):
+    for known in (distributions._records, origins._of_file):
         known.cache_clear()
     for name in [name for name in sys.modules if name.startswith(("acme", "acmebase"))]:
         del sys.modules[name]
@@ -134,6 +134,29 @@ def test_module_among_packages_that_belongs_to_none_counts_by_content(site, tmp_
         forget()
         seen.append(printed(tmp_path / str(number), "import acme", "acme.rate(1)"))
     assert seen[0].packages == {}
+    assert seen[0].fingerprint != seen[1].fingerprint
+
+
+def test_service_that_is_installed_as_a_package_counts_by_content(site, tmp_path: Path) -> None:
+    acme(site)
+    seen = []
+    for number in (1, 2):
+        before = f"import acme\nfrom shop.rules import least\nX = {number}"
+        text = SERVICE.format(before=before, body="least() + acme.rate(1)")
+        files = {
+            "shop/__init__.py": "",
+            "shop/service.py": text,
+            "shop/rules.py": f"def least():\n    return {number}\n",
+        }
+        for about in site.glob("shop-*/*"):
+            about.unlink()
+        for about in site.glob("shop-*"):
+            about.rmdir()
+        install(site, "shop", "0.1", files)
+        forget()
+        app = loaded(site, {}).app
+        seen.append(print_unit(app.units()[0], policy="dead-letter", settings={}))
+    assert seen[0].packages == {"acme-rates": "1.0", "acme-base": "2.0"}
     assert seen[0].fingerprint != seen[1].fingerprint
 
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.unit.topology.fingerprints.program import PROGRAM, loaded, prints
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -157,7 +159,8 @@ def test_fingerprint_is_that_of_the_golden_file_on_every_python(tmp_path: Path) 
     assert digests(tmp_path) == json.loads(GOLDEN.read_text())
 
 
-def test_fingerprint_is_the_same_in_every_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"PYTHONNODEBUGRANGES": "1"}, {"PYTHONOPTIMIZE": "2"}], ids=str)
+def test_fingerprint_is_the_same_in_every_process(more, tmp_path: Path) -> None:
     program = f"""
 import json, sys
 from pathlib import Path
@@ -174,7 +177,7 @@ print(json.dumps(digests(Path({str(tmp_path)!r}))))
             text=True,
             check=True,
             cwd=tmp_path,
-            env={**os.environ, "PYTHONHASHSEED": seed},
+            env={**os.environ, **more, "PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")
     ]
