@@ -116,7 +116,7 @@ class Table:
             self.upsert(range(self._keys - 1 - number, self._keys - number))
         self._wait()
         time.sleep(_TIDY_S)
-        checkpoint = self._folder / "state" / "accounts" / services.COPY / "checkpoint"
+        checkpoint = self._folder / "state" / "accounts" / services.COPY / "1" / "checkpoint"
         return {"checkpoint_bytes": _bytes(checkpoint), **_state(self._session, checkpoint)}
 
     def _wait(self) -> None:

@@ -10,10 +10,11 @@ import pytest
 import everstate as es
 from everstate import col
 from everstate.engine.folder import service_folder
-from everstate.engine.outputs import prepare_outputs
-from everstate.engine.settings import Settings
+from everstate.engine.planning import make_plan, unchanged
 from everstate.log.opening import open_log
+from everstate.plan.facts import Options
 from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError, StateError
+from tests.spark_session import Topics
 
 pytestmark = pytest.mark.spark
 
@@ -31,8 +32,6 @@ def service():
 def built(spark, tmp_path_factory):
     """A log with a service that has run four batches and was stopped in an orderly way."""
     from everstate.engine.runner import Runner
-
-    from .conftest import Topics
 
     path = tmp_path_factory.mktemp("built") / "log"
     log = open_log(path)
@@ -57,13 +56,13 @@ def start(path):
     try:
         app = service()
         home = service_folder(None, log, app.name)
-        return prepare_outputs(app.units(), log, home, Settings(), policy=app.on_error)
+        return unchanged(make_plan(app, log, home, Options()), log, home)
     finally:
         log.close()
 
 
 def output_folder(path):
-    return path / "state" / "damaged" / "sums"
+    return path / "state" / "damaged" / "sums" / "1"
 
 
 def newest(folder, suffix=""):
@@ -106,8 +105,7 @@ FOLDERS = ["", "offsets", "commits", "state", "state/0", "state/1/0", "state/0/_
 
 
 def test_undamaged_state_is_accepted(copy):
-    (prepared,) = start(copy)
-    assert prepared.record.shards == 2
+    assert start(copy)["sums"].generation.shards == 2
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -118,7 +116,7 @@ def test_file_missing_is_named(copy, part):
         start(copy)
     named = path.name if part not in {"description of a step", "schema of a step"} else path.parents[1].name
     assert named in str(caught.value)
-    assert "everstate clear" in str(caught.value)
+    assert "--recalculate" in str(caught.value)
 
 
 @pytest.mark.parametrize("damage", [flip, truncate])

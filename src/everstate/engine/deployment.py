@@ -67,6 +67,7 @@ class Deployment:
         settings: Operational settings.
         wishes: What was asked for with this run.
         roster: What runs, for whoever shows it.
+        checked: Outputs that go on as they are, and whose state has been checked already.
     """
 
     def __init__(  # noqa: PLR0913 - all that a deployment acts on, each by name
@@ -81,6 +82,7 @@ class Deployment:
         settings: Settings,
         wishes: Wishes,
         roster: Roster,
+        checked: dict[str, PreparedOutput] | None = None,
     ) -> None:
         self._planned = planned
         self._session = session
@@ -91,6 +93,7 @@ class Deployment:
         self._settings = settings
         self._wishes = wishes
         self._roster = roster
+        self._checked = dict(checked or {})
 
     # -- what there is to do ------------------------------------------------------------------------------------------
 
@@ -123,7 +126,7 @@ class Deployment:
 
     def _active_output(self, action: Action, *, once: bool) -> PreparedOutput | None:
         if isinstance(action, Nothing):
-            return self._own(action.output)
+            return self._checked.pop(action.output, None) or self._own(action.output)
         if isinstance(action, Begin) and self._is_fresh(action):
             steps.begin(self._planned, action.output, self._context())
             return self._own(action.output)

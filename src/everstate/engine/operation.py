@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.engine.folder import service_folder
 from everstate.engine.leases import Leases
-from everstate.engine.planning import make_plan
+from everstate.engine.planning import make_plan, unchanged
 from everstate.engine.settings import Settings, log_address
 from everstate.engine.signals import listen
 from everstate.engine.wishes import Wishes
@@ -124,6 +124,7 @@ class Operation:
         from everstate.engine.rollout import Rollout  # noqa: PLC0415
         from everstate.engine.session import start_session, stop_session  # noqa: PLC0415
 
+        checked = unchanged(planned, site.log, site.home) if site.leases.publishes() else {}
         session = self._session or start_session(self.settings, f"everstate {self.service.name}")
         try:
             listen(self.stopping)  # PySpark has put its own handlers in place
@@ -138,6 +139,7 @@ class Operation:
                 settings=self.settings,
                 wishes=self.wishes,
                 roster=roster,
+                checked=checked,
             )
             with Progress(roster, site.log, show=self._show) as progress:
                 rollout = Rollout(

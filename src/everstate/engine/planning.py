@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from everstate.engine.outputs import generation_folder, levels, prepared
 from everstate.generations.registry import Registry
+from everstate.plan.actions import Nothing
 from everstate.plan.decisions import decide
 from everstate.plan.document import drift
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from everstate.dsl.service import Service
+    from everstate.engine.outputs import PreparedOutput
     from everstate.generations.generation import Generation, History
     from everstate.log.protocol import Log, TopicInfo
     from everstate.plan.actions import Plan
@@ -97,6 +99,21 @@ def require_no_drift(plan: Plan, planned: Planned) -> None:
         raise PlanDriftError(
             f"the plan does not fit any more: {found}", hint=f"Make it again: everstate plan {file} --out FILE"
         )
+
+
+def unchanged(planned: Planned, log: Log, home: Path) -> dict[str, PreparedOutput]:
+    """The outputs that go on as they are, their state checked: before Spark is started, which takes a while.
+
+    Raises:
+        StateError: If state is missing or damaged, or has missed deletions.
+    """
+    found = {}
+    for action in planned.plan.actions:
+        history = planned.histories.get(action.output)
+        if isinstance(action, Nothing) and history is not None and history.active is not None:
+            unit, level = planned.units[action.output], planned.levels[action.output]
+            found[action.output] = prepared(unit, history.active, log, home, level)
+    return found
 
 
 def _output_facts(
