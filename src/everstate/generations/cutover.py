@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.generations.difference import Difference, difference
+from everstate.generations.difference import Difference, difference, letter_difference
 from everstate.generations.generation import (
     Generation,
     History,
@@ -58,7 +58,7 @@ def compare(log: Log, unit: Unit, generation: Generation) -> Comparison:
     there = _latest(log, output.topic) if output.kind is Kind.TABLE else _NOTHING
     dead = _latest(log, own_dead_letters(service, output.topic, generation))
     known = _latest(log, letters)
-    return Comparison(difference(table, there, text=output.format != "json"), difference(dead, known), ends)
+    return Comparison(difference(table, there, text=output.format != "json"), letter_difference(dead, known), ends)
 
 
 def publish(

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import polars as pl
 
 _SAMPLES: Final = 5
+#: Where a reason says that a function has failed.
+_PLACE: Final = re.compile(r" \((?:.*:\d+ )?in [^ ()]+\)$")
+
+#: From a decoded value to what of it is compared.
+Meaning: TypeAlias = Callable[[Any], Any]
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,9 @@ class Difference:
         return self.changed + self.stale + self.unchanged
 
 
-def difference(table: pl.DataFrame, topic: pl.DataFrame, *, text: bool = False) -> Difference:
+def difference(
+    table: pl.DataFrame, topic: pl.DataFrame, *, text: bool = False, meaning: Meaning = _itself
+) -> Difference:
     """Compare a table with what is on its topic.
 
     Args:
@@ -56,6 +69,7 @@ def difference(table: pl.DataFrame, topic: pl.DataFrame, *, text: bool = False) 
         topic: key, value, ts and partition of every key that there is. A tombstone gets the timestamp of the record
             that it removes, so that it moves no consumer's time, and goes where that record lies.
         text: Values are not JSON: they are compared as bytes.
+        meaning: What of a decoded value is compared.
 
     Example:
         >>> import polars as pl
@@ -68,7 +82,7 @@ def difference(table: pl.DataFrame, topic: pl.DataFrame, *, text: bool = False) 
     both = table.select("key", "value", "ts").join(there, on="key", how="left", maintain_order="left")
     new = both.filter(pl.col("was").is_null())
     other = both.filter(pl.col("was").is_not_null() & (pl.col("value") != pl.col("was")))
-    changed = other if text else other.filter(_means_otherwise(other))
+    changed = other if text else other.filter(_means_otherwise(other, meaning))
     stale = there.join(table.select("key"), on="key", how="anti", maintain_order="left").with_columns(
         pl.lit(None, pl.Binary).alias("value"), pl.col("was_ts").alias("ts")
     )
@@ -82,16 +96,29 @@ def difference(table: pl.DataFrame, topic: pl.DataFrame, *, text: bool = False) 
     return Difference(pl.concat(parts).sort("key"), new.height, changed.height, stale.height, unchanged, samples)
 
 
+def letter_difference(letters: pl.DataFrame, topic: pl.DataFrame) -> Difference:
+    """Compare dead letters with those on their topic; that a step stands on another line now is no news."""
+    return difference(letters, topic, meaning=_placeless)
+
+
+def _placeless(letter: Any) -> Any:
+    """A dead letter without the user's file and line, and the name of a function."""
+    if not isinstance(letter, dict):
+        return letter
+    reason = _PLACE.sub("", str(letter.get("reason")))
+    return {**letter, "step": str(letter.get("step")).partition(" at ")[0], "reason": reason}
+
+
 def _sample(rows: pl.DataFrame) -> list[tuple[bytes, bytes | None, bytes | None]]:
     return rows.sort("key").head(_SAMPLES).select("key", "was", "value").rows()
 
 
-def _means_otherwise(rows: pl.DataFrame) -> pl.Series:
+def _means_otherwise(rows: pl.DataFrame, meaning: Meaning) -> pl.Series:
     pairs = rows.select("value", "was").iter_rows()
-    return pl.Series([not same_value(value, was) for value, was in pairs], dtype=pl.Boolean)
+    return pl.Series([not same_value(value, was, meaning) for value, was in pairs], dtype=pl.Boolean)
 
 
-def same_value(one: bytes, other: bytes) -> bool:
+def same_value(one: bytes, other: bytes, meaning: Meaning = _itself) -> bool:
     """Whether two encoded values mean the same.
 
     Example:
@@ -99,7 +126,7 @@ def same_value(one: bytes, other: bytes) -> bool:
         (True, False)
     """
     try:
-        return _same(json.loads(one), json.loads(other))
+        return _same(meaning(json.loads(one)), meaning(json.loads(other)))
     except ValueError:
         return one == other
 

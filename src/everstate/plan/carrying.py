@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: What decides which rows meet in a store; no conversion of single values makes up for a change of it.
 _PLACING: Final[frozenset[PartKind]] = frozenset({"topic", "key", "grouping"})
+#: Steps behind which rows lie elsewhere than before them.
+_MOVING: Final = frozenset({"rekey", "merge"})
 
 
 def obstacle(old: UnitPrint, new: UnitPrint, *, converts: bool) -> str:
@@ -35,12 +37,23 @@ def _obstacles(old: UnitPrint, new: UnitPrint, *, converts: bool) -> Iterator[st
     match = Match.of(old, new)
     yield from (f"the {node.operation} has no state yet" for node in match.added if node.stateful)
     yield from (f"a {node.operation} was removed with its state" for node in match.removed if node.stateful)
+    yield from (f"a {node.operation} was added" for node in match.added if node.operation in _MOVING)
+    yield from (f"a {node.operation} was removed" for node in match.removed if node.operation in _MOVING)
+    if _crossed(old, match) or match.rewired:
+        yield "its steps take their rows from others than before"
     for was, now in match.kept:
         kinds = {part.kind for both in changed_parts(was, now) for part in both if part is not None}
         if kinds & _PLACING:
             yield f"the {now.operation} goes by another key"
         if not converts and _stores_otherwise(now, kinds - _PLACING, fed_otherwise=now.name in match.fed_otherwise):
             yield f"the {now.operation} stores something else"
+
+
+def _crossed(old: UnitPrint, match: Match) -> bool:
+    """Whether steps with state have changed places: state goes by their order."""
+    places = {node.name: place for place, node in enumerate(old.nodes)}
+    order = [places[was.name] for was, _ in match.kept if was.stateful]
+    return order != sorted(order)
 
 
 def _stores_otherwise(node: NodePrint, changed: set[PartKind], *, fed_otherwise: bool) -> bool:

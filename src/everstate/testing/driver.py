@@ -7,21 +7,20 @@ pages, shards, encoding and Kafka's partitioner.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from everstate.plan.facts import Options
+from everstate.testing.schemas import Schemas
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import UnitRun
-from everstate.testing.upgrade import Change
-from everstate.topology.errors import ConfigurationError, RecordError, TopicNotFoundError
-from everstate.topology.keys import decode_key, encode_key
-from everstate.topology.nodes import Output, Source
-from everstate.topology.values import check_row, decode_value, encode_value
+from everstate.testing.upgrade import Change, policy
+from everstate.topology.errors import ConfigurationError, TopicNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from everstate.dsl.service import Service
     from everstate.plan.actions import Plan
@@ -57,11 +56,14 @@ class Upgrade:
 
     Attributes:
         plan: What followed from the change, for each output.
-        records: What the cutovers published: new and changed values, and tombstones; not what followed downstream.
+        records: What it has published to take the place of the old one: new and changed values, tombstones, and all
+            that a new output begins with; by output, those that feed others first. Not what followed downstream.
+        dead_letters: The same on the dead-letter topics: a tombstone for a record that can be processed now.
     """
 
     plan: Plan
     records: list[DriverRecord]
+    dead_letters: list[DriverRecord]
 
 
 class Driver:
@@ -82,25 +84,43 @@ class Driver:
         service: The service.
         partitions: Partitions of every topic.
         shards: Shards of every output; results do not depend on it.
+        topics: What topics hold before the first deployment: a value by key, or pairs of both. The service need not
+            know these topics yet. Where it has an output that is there already, its keys are treated as those of an
+            earlier version.
     """
 
-    def __init__(self, service: Service, partitions: int = 1, *, shards: int = 1) -> None:
+    def __init__(
+        self,
+        service: Service,
+        partitions: int = 1,
+        *,
+        shards: int = 1,
+        topics: Mapping[str, Mapping[Any, Any] | Iterable[tuple[Any, Any]]] | None = None,
+    ) -> None:
         if partitions < 1 or shards < 1:
             raise ConfigurationError("a driver needs at least one partition and one shard")
         self._topics = Topics(partitions)
         self._shards = shards
         self._batching = False
         self._highest = 0
-        self._sources: dict[str, Source] = {}
-        self._outputs: dict[str, Output] = {}
-        self._install(service, [UnitRun(unit, service.on_error, shards) for unit in service.units()])
-
-    def _install(self, service: Service, runs: list[UnitRun]) -> None:
+        self._schemas = Schemas()
         self._service = service
-        self._runs = runs
-        # What an earlier version knew stays readable: its topics are still there.
-        self._sources.update({source.topic: source for run in runs for source in run.unit.sources})
-        self._outputs.update({run.unit.output.topic: run.unit.output for run in runs})
+        self._runs: dict[str, UnitRun] = {}
+        self._retired: dict[str, UnitRun] = {}
+        units = service.units()
+        self._schemas.learn(units)
+        if topics:
+            self._fill(topics)
+            self._deploy(None, service)
+        else:
+            self._runs = {unit.output.topic: UnitRun(unit, service.on_error, shards) for unit in units}
+
+    def _fill(self, topics: Mapping[str, Mapping[Any, Any] | Iterable[tuple[Any, Any]]]) -> None:
+        for topic, content in topics.items():
+            self._schemas.allow(topic)
+            for key, value in content.items() if isinstance(content, Mapping) else content:
+                key_bytes, value_bytes = self._schemas.written(topic, key, value)
+                self._topics.append(topic, key=key_bytes, value=value_bytes, ts=0)
 
     def send(
         self,
@@ -114,18 +134,18 @@ class Driver:
         """Put a record on a source topic and, outside of `batch()`, process it.
 
         Args:
-            topic: A source topic of the service.
+            topic: A source topic of the service or of an earlier version, or one that `topics` named.
             key: The key (a tuple for a composite one), or its bytes; None for a stream record without a key.
             value: The value, or its bytes as they are; None is a tombstone.
             ts: Milliseconds; by default the highest timestamp so far.
             partition: By default where Kafka's partitioner sends the key.
             headers: By name.
         """
-        source = self._source(topic)
+        key_bytes, value_bytes = self._schemas.written(topic, key, value)
         self._topics.append(
             topic,
-            key=_key_bytes(source, key),
-            value=_value_bytes(source, value),
+            key=key_bytes,
+            value=value_bytes,
             ts=self._highest if ts is None else ts,
             partition=partition,
             headers=headers,
@@ -150,22 +170,32 @@ class Driver:
     def advance(self, ts: int | None = None) -> None:
         """Move the stream time of all source partitions to `ts` (milliseconds; by default the highest so far)."""
         self._highest = max(self._highest, self._highest if ts is None else ts)
-        for run in self._runs:
+        for run in self._runs.values():
             run.advance(self._highest, self._topics.partitions)
 
-    def upgrade(self, service: Service, *, approval: str = "approve", recalculate: Sequence[str] = ()) -> Upgrade:
+    def upgrade(
+        self,
+        service: Service,
+        *,
+        approval: Literal["approve", "wait", "fail"] = "approve",
+        recalculate: Sequence[str] = (),
+        keep_topic: bool = False,
+    ) -> Upgrade:
         """Replace the service by another version of it, as a deployment does.
 
         Outputs that changed are recalculated from all that was sent, and what differs is published: new and changed
-        values, and tombstones for keys that the new version does not produce.
+        values, and tombstones for keys that the new version does not produce. Side effects (`peek`) do not happen
+        meanwhile. If anything fails, nothing has been published, and the old version goes on.
 
         Args:
             service: The new version.
             approval: "wait" and "fail" raise before a cutover that would remove much, "approve" goes on.
             recalculate: Outputs to rebuild although nothing has changed.
+            keep_topic: The keys of an output that the new version does not declare stay on its topic.
 
         Raises:
             ApprovalNeededError: If a cutover has to be approved.
+            ConfigurationError: If an argument names what there is not.
 
         Example:
             >>> import everstate as es
@@ -180,32 +210,56 @@ class Driver:
             >>> [(record.key, record.value) for record in driver.upgrade(version(least=10)).records]
             [('a', None)]
         """
+        self._schemas.learn(service.units())
+        return self._deploy(
+            self._service, service, approval, Options(recalculate=tuple(recalculate), keep_topic=keep_topic)
+        )
+
+    def _deploy(
+        self, old: Service | None, new: Service, approval: str = "approve", options: Options | None = None
+    ) -> Upgrade:
         change = Change(
-            old=self._service,
-            new=service,
-            runs={run.unit.output.topic: run for run in self._runs},
-            topics=self._topics,
-            approval=approval,
-            recalculate=recalculate,
+            old=old,
+            new=new,
+            runs=self._runs,
+            retired=self._retired,
+            topics=self._topics.copy(),
+            approval=policy(approval),
+            options=options or Options(),
             shards=self._shards,
         )
         plan = change.plan()
-        runs, published = change.carry_out(plan)
-        self._install(service, list(runs.values()))
-        return Upgrade(plan, [self._decoded(topic, record) for topic, record in published])
+        outcome = change.carry_out(plan)
+        self._schemas.learn(new.units())
+        self._service, self._topics = new, change.topics
+        self._runs, self._retired = outcome.runs, outcome.retired
+        records, letters = (
+            [self._decoded(topic, record) for topic, record in published]
+            for published in (outcome.records, outcome.dead_letters)
+        )
+        return Upgrade(plan, records, letters)
 
     def table(self, topic: str) -> dict[Any, Any]:
         """The latest value of every key on a topic, tombstones left out; sorted by the key's bytes."""
-        return {key: record.value for key, record in sorted(self._latest(topic), key=lambda pair: str(pair[0]))}
+        latest = {record.key: record for record in self._topics.all(topic)}
+        live = [record for record in latest.values() if record.value is not None]
+        pairs = [(self._schemas.key(topic, r.key), self._schemas.value(topic, r.value)) for r in live]
+        return dict(sorted(pairs, key=lambda pair: str(pair[0])))
 
     def records(self, topic: str) -> list[DriverRecord]:
         """All records of a topic, in the order of their publication."""
         return [self._decoded(topic, record) for record in self._topics.all(topic)]
 
+    def counts(self, topic: str) -> dict[str, int]:
+        """What an output counted: dead letters (`dead`), rows dropped (`dropped.null_key`, ...)."""
+        if topic not in self._runs:
+            raise TopicNotFoundError(topic)
+        return dict(self._runs[topic].counts)
+
     def _decoded(self, topic: str, record: StoredRecord) -> DriverRecord:
         return DriverRecord(
-            self._key(topic, record.key),
-            self._value(topic, record.value),
+            self._schemas.key(topic, record.key),
+            self._schemas.value(topic, record.value),
             record.ts,
             record.partition,
             record.offset,
@@ -213,63 +267,9 @@ class Driver:
             topic,
         )
 
-    def counts(self, topic: str) -> dict[str, int]:
-        """What an output counted: dead letters (`dead`), rows dropped (`dropped.null_key`, ...)."""
-        return dict(next(run.counts for run in self._runs if run.unit.output.topic == topic))
-
-    def _latest(self, topic: str) -> list[tuple[Any, DriverRecord]]:
-        latest: dict[Any, DriverRecord] = {}
-        for record in self.records(topic):
-            latest.pop(record.key, None)
-            if record.value is not None:
-                latest[record.key] = record
-        return list(latest.items())
-
     def _process(self) -> None:
         if self._batching:
             return
-        for run in self._runs:
-            run.micro_batch(self._topics)
-
-    def _source(self, topic: str) -> Source:
-        if topic not in self._sources:
-            raise TopicNotFoundError(topic)
-        return self._sources[topic]
-
-    def _schema_of(self, topic: str) -> Output | Source | None:
-        return self._outputs.get(topic) or self._sources.get(topic)
-
-    def _key(self, topic: str, data: bytes | None) -> Any:
-        node = self._schema_of(topic)
-        if data is None or node is None:
-            return None if data is None else data.decode()
-        parts = decode_key(data, node.key)
-        return parts[0] if len(parts) == 1 else tuple(parts)
-
-    def _value(self, topic: str, data: bytes | None) -> Any:
-        node = self._schema_of(topic)
-        if data is None:
-            return None
-        if node is None:
-            return json.loads(data)
-        schema = node.record if isinstance(node, Output) else node.declared
-        row = decode_value(data, schema, node.format)
-        return row["value"] if schema.scalar else row
-
-
-def _key_bytes(source: Source, key: Any) -> bytes | None:
-    if key is None or isinstance(key, bytes):
-        return key
-    return encode_key(key, source.key)
-
-
-def _value_bytes(source: Source, value: Any) -> bytes | None:
-    """The value's bytes; one that does not fit the schema is written as it is, so that tests can send it."""
-    if value is None or isinstance(value, bytes):
-        return value
-    absent = [name for name in source.key.names if not isinstance(value, dict) or name not in value]
-    schema = source.declared.without(absent)
-    try:
-        return encode_value(check_row(value, schema), schema, source.format)
-    except RecordError:
-        return (value if isinstance(value, str) and source.format == "string" else json.dumps(value)).encode()
+        # Once more as long as one has something to read: an output may have been declared before one that it reads.
+        while any([run.micro_batch(self._topics) for run in self._runs.values()]):  # noqa: C419 - all of them run
+            pass

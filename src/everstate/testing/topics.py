@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 
@@ -12,7 +13,11 @@ from everstate.topology.partitioner import partition_of
 
 @dataclass(frozen=True)
 class StoredRecord:
-    """A record as bytes."""
+    """A record as bytes.
+
+    Attributes:
+        turn: How many records all topics together had before it: when it was appended.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -20,6 +25,7 @@ class StoredRecord:
     partition: int
     offset: int
     headers: tuple[tuple[str, bytes], ...]
+    turn: int
 
 
 class Topics:
@@ -32,8 +38,18 @@ class Topics:
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
         self._records: dict[str, list[list[StoredRecord]]] = {}
+        self.turn = 0
         self._published: dict[str, list[StoredRecord]] = {}
-        self._turns: Counter[str] = Counter()
+        self._nameless: Counter[str] = Counter()
+
+    def copy(self) -> Topics:
+        """The same records; what is appended to one does not show in the other."""
+        other = Topics(self.partitions)
+        other._records = {topic: [list(lane) for lane in lanes] for topic, lanes in self._records.items()}
+        other._published = {topic: list(records) for topic, records in self._published.items()}
+        other._nameless = self._nameless.copy()
+        other.turn = self.turn
+        return other
 
     def append(
         self,
@@ -49,13 +65,18 @@ class Topics:
         if partition is None:
             partition = self._place(topic, key)
         lane = self._lanes(topic)[partition]
-        record = StoredRecord(key, value, ts, partition, len(lane), tuple((headers or {}).items()))
+        record = StoredRecord(key, value, ts, partition, len(lane), tuple((headers or {}).items()), self.turn)
+        self.turn += 1
         lane.append(record)
         self._published.setdefault(topic, []).append(record)
 
     def end(self, topic: str) -> list[int]:
         """The next offset of every partition."""
         return [len(lane) for lane in self._lanes(topic)]
+
+    def end_at(self, topic: str, turn: int) -> list[int]:
+        """The next offset of every partition as it was at that turn."""
+        return [bisect_left(lane, turn, key=lambda record: record.turn) for lane in self._lanes(topic)]
 
     def read(self, topic: str, partition: int, start: int, end: int) -> pl.DataFrame:
         """A range of a partition as a records frame."""
@@ -72,7 +93,7 @@ class Topics:
 
     def latest(self, topic: str) -> pl.DataFrame:
         """The last record of every key, tombstones left out: key, value, ts and partition."""
-        last = {record.key: record for lane in self._lanes(topic) for record in lane if record.key is not None}
+        last = {record.key: record for record in self.all(topic) if record.key is not None}
         rows = [(r.key, r.value, r.ts, r.partition) for r in last.values() if r.value is not None]
         schema = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "partition": pl.Int32}
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -90,8 +111,8 @@ class Topics:
 
     def _place(self, topic: str, key: bytes | None) -> int:
         if key is None:
-            self._turns[topic] += 1
-            return (self._turns[topic] - 1) % self.partitions
+            self._nameless[topic] += 1
+            return (self._nameless[topic] - 1) % self.partitions
         if self.partitions == 1:
             return 0
         return int(partition_of(pl.Series([key], dtype=pl.Binary), self.partitions)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
@@ -16,12 +17,37 @@ from everstate.kernels.stage import farewell, ingest, run_stage
 from everstate.kernels.stream_time import mark
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from everstate.testing.topics import Topics
     from everstate.topology.unit import Unit
 
-
 #: Topic and partition to the next offset to read.
 Position: TypeAlias = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a micro-batch ended.
+
+    Attributes:
+        position: In the topics that the output read then.
+        turn: When that was; it tells where the batch would have ended in other topics.
+    """
+
+    position: Position
+    turn: int
+
+    def limit(self, topics: Topics, names: Sequence[str]) -> Position:
+        """The end of the batch in all partitions of these topics."""
+        known = {topic for topic, _ in self.position}
+        ends = {
+            topic: [self.position.get((topic, partition), 0) for partition in range(topics.partitions)]
+            if topic in known
+            else topics.end_at(topic, self.turn)
+            for topic in names
+        }
+        return {(topic, partition): end for topic in names for partition, end in enumerate(ends[topic])}
 
 
 class UnitRun:
@@ -38,23 +64,37 @@ class UnitRun:
         self.unit = unit
         self.generation = generation
         self.counts: Counter[str] = Counter()
-        self.order: list[Position] = []
-        self._on_error = on_error
+        self.order: list[Stop] = []
+        self.on_error = on_error
         self._pages = [MemoryPages() for _ in range(shards)]
         self._bookkeeping: list[bytes | None] = [None] * shards
         self.position: Position = {}
 
-    def micro_batch(self, topics: Topics, *, target: Topics | None = None, limit: Position | None = None) -> None:
+    def copy(self) -> UnitRun:
+        """The same output at the same point; what happens to one does not show in the other."""
+        other = UnitRun(self.unit, self.on_error, len(self._pages), self.generation)
+        other.counts = self.counts.copy()
+        other.order = list(self.order)
+        other.position = dict(self.position)
+        other._bookkeeping = list(self._bookkeeping)
+        for pages, mine in zip(other._pages, self._pages, strict=True):
+            pages.blocks = dict(mine.blocks)
+        return other
+
+    def micro_batch(self, topics: Topics, *, target: Topics | None = None, limit: Position | None = None) -> bool:
         """Read what is new, run all stages, publish; if a step raises, nothing is published and the state stays.
 
         Args:
             topics: Where the sources are.
             target: Where results go; by default to the same topics.
             limit: Source partitions that are read no further than this.
+
+        Returns:
+            Whether there was something to read.
         """
         parcels, ends = self._ingest(topics, limit or {})
         if not ends:
-            return
+            return False
         before = [dict(pages.blocks) for pages in self._pages]
         try:
             published, bookkeeping = self._run(parcels)
@@ -63,9 +103,10 @@ class UnitRun:
                 pages.blocks = blocks
             raise
         self.position.update(ends)
-        self.order.append(dict(self.position))
+        self.order.append(Stop(dict(self.position), topics.turn))
         self._bookkeeping = bookkeeping
         self._publish(published, topics if target is None else target)
+        return True
 
     def advance(self, ts: int, partitions: int) -> None:
         """Move the stream time of all source partitions."""
@@ -78,7 +119,7 @@ class UnitRun:
         _, self._bookkeeping = self._run(marks)
 
     def _ingest(self, topics: Topics, limit: Position) -> tuple[list[Parcel], Position]:
-        ledger = Ledger(self.unit.topics, self._on_error)
+        ledger = Ledger(self.unit.topics, self.on_error)
         parcels: list[Parcel] = []
         ends: Position = {}
         for topic in self.unit.topics:
@@ -102,7 +143,7 @@ class UnitRun:
                 for number, frame in by_shard(parcel, len(self._pages)).items():
                     lots.setdefault(number, []).append(Parcel(stage, parcel.node, parcel.port, frame))
             for number, lot in sorted(lots.items()):
-                ledger = Ledger(self.unit.topics, self._on_error)
+                ledger = Ledger(self.unit.topics, self.on_error)
                 shard = Shard(self._pages[number], bookkeeping[number], ledger)
                 parcels += run_stage(self.unit, stage, lot, shard)
                 bookkeeping[number] = shard.close()
@@ -124,7 +165,10 @@ class UnitRun:
 
 
 def append_records(topics: Topics, topic: str, records: pl.DataFrame, service: str, generation: int) -> None:
-    """Put the records of an output on its topic."""
+    """Put the records of an output on its topic; without a partition, where their keys belong."""
     headers = {"es-service": service.encode(), "es-generation": str(generation).encode()}
-    for key, value, ts in records.select("key", "value", "ts").iter_rows():
-        topics.append(topic, key=key, value=value, ts=ts, headers=headers)
+    for record in records.iter_rows(named=True):
+        place = record.get("partition")
+        topics.append(
+            topic, key=record["key"], value=record["value"], ts=record["ts"], partition=place, headers=headers
+        )

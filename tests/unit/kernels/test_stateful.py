@@ -26,7 +26,7 @@ def values(driver):
 def held(driver):
     """All states in the driver's shards, by key."""
     found = {}
-    for run in driver._runs:
+    for run in driver._runs.values():
         for number, pages in enumerate(run._pages):
             from everstate.kernels.ledger import Ledger
             from everstate.kernels.shard import Shard
@@ -34,7 +34,10 @@ def held(driver):
             shard = Shard(pages, run._bookkeeping[number], Ledger(()))
             for node, kind in enumerate(run.unit.nodes):
                 if kind.operation == "stateful":
-                    found |= {row["$key"].decode(): decode(row["state"]) for row in shard.keyed(node).scan().to_dicts()}
+                    found |= {
+                        row["$key"].decode(): decode(row["state"])
+                        for row in shard.keyed(run.unit.stores[node]).scan().to_dicts()
+                    }
     return found
 
 

@@ -74,3 +74,21 @@ def test_obstacle_rows_with_other_columns_before_a_join_are_one_unless_they_are_
 
     assert obstacle(version("x"), version("x, y"), converts=False) == "the join stores something else"
     assert obstacle(version("x"), version("x, y"), converts=True) == ""
+
+
+def joined(*topics: str) -> UnitPrint:
+    tables = [node for topic in topics for node in (source(topic), table(topic))]
+    return unit("out", *tables, node("out/join", *(f"{topic}/table" for topic in topics), stateful=True))
+
+
+def test_obstacle_sides_of_a_join_that_change_places_are_one() -> None:
+    assert obstacle(joined("a", "b"), joined("a", "b"), converts=False) == ""
+    assert obstacle(joined("a", "b"), joined("b", "a"), converts=False).startswith("its steps take their rows")
+
+
+def test_obstacle_stream_that_gets_another_key_on_its_way_is_one() -> None:
+    rekeyed = node("clicks/rekey", "clicks", by=part("grouping", "user"))
+    again = node("clicks/stateful", "clicks/rekey", stateful=True, fn=part("function", "count"))
+    new = unit("seen", source("clicks"), rekeyed, again, kind="stream")
+    assert obstacle(seen(), new, converts=False) == "a rekey was added"
+    assert obstacle(new, seen(), converts=False) == "a rekey was removed"

@@ -1,0 +1,126 @@
+"""How the driver writes and reads the records of a topic: by what the versions of a service declare about it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from everstate.topology.errors import RecordError, TopicNotFoundError
+from everstate.topology.keys import decode_key, encode_key
+from everstate.topology.nodes import Output
+from everstate.topology.values import check_row, decode_value, encode_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from everstate.topology.nodes import Source
+    from everstate.topology.schema import Schema
+    from everstate.topology.unit import Unit
+
+
+class Schemas:
+    """What is known of each topic.
+
+    Records of an earlier version may still lie on a topic, so that what the newest version cannot read is read as the
+    one before would, and in the end as plain text and JSON.
+    """
+
+    def __init__(self) -> None:
+        self._sources: dict[str, list[Source]] = {}
+        self._outputs: dict[str, list[Output]] = {}
+        self._plain: set[str] = set()
+
+    def learn(self, units: Iterable[Unit]) -> None:
+        """Add what a version declares; it is tried before what is known already."""
+        for unit in units:
+            self._outputs.setdefault(unit.output.topic, []).insert(0, unit.output)
+            for source in unit.sources:
+                self._sources.setdefault(source.topic, []).insert(0, source)
+
+    def allow(self, topic: str) -> None:
+        """Let records be written to a topic that no version declares yet."""
+        self._plain.add(topic)
+
+    def written(self, topic: str, key: Any, value: Any) -> tuple[bytes | None, bytes | None]:
+        """A record's bytes; a value that does not fit is written as it is, so that tests can send it.
+
+        Raises:
+            TopicNotFoundError: If no version has this source, and the topic was not allowed.
+            RecordError: If the key does not fit.
+        """
+        if topic in self._sources:
+            source = self._sources[topic][0]
+            absent = [name for name in source.key.names if not isinstance(value, dict) or name not in value]
+            return _key_bytes(source, key), _value_bytes(value, source.declared.without(absent), source.format)
+        if topic not in self._plain:
+            raise TopicNotFoundError(topic)
+        if topic in self._outputs:
+            output = self._outputs[topic][0]
+            return _key_bytes(output, key), _value_bytes(value, output.record, output.format)
+        return _plain_key(key), value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+    def key(self, topic: str, data: bytes | None) -> Any:
+        """A key as users write it."""
+        if data is None:
+            return None
+        for node in self._known(topic):
+            try:
+                parts = decode_key(data, node.key)
+            except RecordError:
+                continue
+            return parts[0] if len(parts) == 1 else tuple(parts)
+        return data.decode(errors="replace")
+
+    def value(self, topic: str, data: bytes | None) -> Any:
+        """A value as users write it."""
+        if data is None:
+            return None
+        others = []
+        for node in self._known(topic):
+            schema = node.record if isinstance(node, Output) else node.declared
+            try:
+                row = decode_value(data, schema, node.format)
+            except RecordError:
+                continue
+            found = row["value"] if schema.scalar else row
+            if node.format != "json" or _has_fields(data, schema):
+                return found
+            others.append(found)
+        return others[0] if others else _plain_value(data)
+
+    def _known(self, topic: str) -> list[Output | Source]:
+        return [*self._outputs.get(topic, []), *self._sources.get(topic, [])]
+
+
+def _has_fields(data: bytes, schema: Schema) -> bool:
+    """Whether a record has the fields of a schema and no others: an earlier version may have written more."""
+    value = json.loads(data)
+    return schema.scalar or (isinstance(value, dict) and set(value) == set(schema.names))
+
+
+def _key_bytes(node: Output | Source, key: Any) -> bytes | None:
+    return key if key is None or isinstance(key, bytes) else encode_key(key, node.key)
+
+
+def _value_bytes(value: Any, schema: Schema, fmt: str) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    try:
+        return encode_value(check_row(value, schema), schema, fmt)
+    except RecordError:
+        return (value if isinstance(value, str) and fmt == "string" else json.dumps(value)).encode()
+
+
+def _plain_key(key: Any) -> bytes | None:
+    if key is None or isinstance(key, bytes):
+        return key
+    if isinstance(key, tuple):
+        return json.dumps(key, ensure_ascii=False, separators=(",", ":")).encode()
+    return str(key).encode()
+
+
+def _plain_value(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data
