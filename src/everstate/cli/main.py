@@ -11,11 +11,14 @@ from rich.markup import escape
 from everstate.cli.clear import clear
 from everstate.cli.consume import consume
 from everstate.cli.describe import describe
+from everstate.cli.discard import discard
 from everstate.cli.exit_codes import exit_code
+from everstate.cli.generations import generations
 from everstate.cli.graph import graph
 from everstate.cli.plan import plan
 from everstate.cli.prepare import prepare
 from everstate.cli.produce import produce
+from everstate.cli.rollback import rollback
 from everstate.cli.run import run
 from everstate.cli.topic import topic_app
 from everstate.topology.errors import EverstateError
@@ -29,6 +32,9 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(plan)
+app.command()(generations)
+app.command()(rollback)
+app.command()(discard)
 app.command()(describe)
 app.command()(graph)
 app.command()(clear)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from everstate.engine.folder import service_folder
+from everstate.engine.history import Archiving, Archivist
 from everstate.engine.leases import Leases
 from everstate.engine.planning import make_plan, unchanged
 from everstate.engine.settings import Settings, log_address
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from everstate.engine.deployment import Deployment
     from everstate.engine.planning import Planned
     from everstate.engine.rollout import Rollout
-    from everstate.log.protocol import Log
+    from everstate.engine.steps import Context
+    from everstate.log.protocol import Lease, Log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,18 +89,29 @@ class Operation:
         try:
             name = self.service.name
             topics = [unit.output.topic for unit in self.service.units()]
-            leases = Leases(log, name, self.settings.heartbeat, self._lost, topics)
+            home = service_folder(self.settings.state_dir, log, name)
+            leases = Leases(log, name, self.settings.heartbeat, self._lost, topics, self._archiving(log, home))
             try:
-                home = service_folder(self.settings.state_dir, log, name)
                 yield Site(log=log, home=home, registry=Registry(log, name), leases=leases)
             finally:
                 leases.release()
         finally:
             log.close()
 
+    def _archiving(self, log: Log, home: Path) -> Callable[[Lease], Archiving] | None:
+        """What archives the sources that are to be kept."""
+        topics = self.service.kept_topics
+        return (lambda lease: Archiving(Archivist(log, lease, home), topics)) if topics else None
+
     def plan(self, site: Site) -> Planned:
         """What happens if the service is started now."""
         return make_plan(self.service, site.log, site.home, self.wishes.options(self.settings.shards))
+
+    def context(self, site: Site) -> Context:
+        """What a single step of a generation's life acts on."""
+        from everstate.engine.steps import Context  # noqa: PLC0415 - loads Spark's pickling
+
+        return Context(log=site.log, registry=site.registry, leases=site.leases, home=site.home, settings=self.settings)
 
     def roll_out(
         self,

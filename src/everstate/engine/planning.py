@@ -12,7 +12,7 @@ from everstate.plan.decisions import decide
 from everstate.plan.document import drift
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
 from everstate.plan.refusals import refusal
-from everstate.topology.errors import DefinitionError, EverstateError, PlanDriftError
+from everstate.topology.errors import DefinitionError, EverstateError, PlanDriftError, StateError
 from everstate.topology.fingerprints import print_unit
 from everstate.topology.nodes import Kind
 from everstate.topology.prints import UnitPrint
@@ -149,16 +149,36 @@ def _deployed(service: str, output: str, generation: Generation, log: Log, home:
 
 def _resumable(output: str, generation: Generation, log: Log, home: Path) -> bool:
     """Whether a generation's state can be gone on with."""
-    from everstate.engine.code import restored  # noqa: PLC0415 - loads Spark's pickling, which planning seldom needs
-
     if generation.status not in {"retired", "recalculating", "ready", "publishing"}:
         return True
     try:
-        unit = restored(generation_folder(home, output, generation), generation)
-        prepared(unit, generation, log, home, 0)
+        resumable_unit(output, generation, log, home)
     except EverstateError:
         return False
     return True
+
+
+def resumable_unit(output: str, generation: Generation, log: Log, home: Path) -> Unit:
+    """The archived code of a generation whose state can be gone on with.
+
+    Raises:
+        StateError: If code or state are damaged, or the sources no longer have all that it has not read.
+    """
+    from everstate.engine.code import restored  # noqa: PLC0415 - loads Spark's pickling, which planning seldom needs
+
+    unit = restored(generation_folder(home, output, generation), generation)
+    prepared(unit, generation, log, home, 0)
+    last = log.last_commit(unit.service, output, generation.name)
+    stands = last.end if last is not None else generation.initial
+    for topic, begins in log.begin_offsets(unit.topics).items():
+        for partition, begin in begins.items():
+            if stands.get(topic, {}).get(partition, 0) < begin:
+                raise StateError(
+                    f"generation {generation.number} of {output!r} has not read all of topic {topic!r}, and the rest "
+                    "is gone",
+                    hint="It has to be recalculated: run the version of the file that it was deployed from.",
+                )
+    return unit
 
 
 def _keys(topic: str, log: Log) -> int:

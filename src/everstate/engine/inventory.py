@@ -1,0 +1,101 @@
+"""What a service's generations are and occupy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from everstate.engine.operation import Operation
+from everstate.engine.outputs import generation_folder
+from everstate.generations.generation import Status, own_dead_letters, own_topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everstate.dsl.service import Service
+    from everstate.engine.operation import Site
+    from everstate.generations.generation import Event, Generation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One generation of an output.
+
+    Attributes:
+        output: The output's topic.
+        number: Of the generation.
+        status: Where it is in its life.
+        since_ms: Since when.
+        fingerprint: Of the version.
+        shards: How many it has.
+        state_bytes: Size of its folder.
+        topic_bytes: Size of the topics with its results: the output's own for the active one, hidden ones for others.
+        records: How many records its table or stream has there.
+    """
+
+    output: str
+    number: int
+    status: str
+    since_ms: int
+    fingerprint: str
+    shards: int
+    state_bytes: int
+    topic_bytes: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All that the registry knows of a service.
+
+    Attributes:
+        entries: Its generations, by output, the oldest first.
+        audit: What has happened to each output, the oldest first.
+    """
+
+    entries: tuple[Entry, ...]
+    audit: dict[str, tuple[Event, ...]]
+
+
+def inventory(service: Service, **given: Any) -> Inventory:
+    """The generations of a service.
+
+    Args:
+        service: The service.
+        given: As for `Operation`.
+    """
+    operation = Operation(service, **given)
+    with operation.site() as site:
+        histories = dict(sorted(site.registry.histories().items()))
+        entries = [_entry(name, generation, site) for name, h in histories.items() for generation in h.generations]
+        return Inventory(tuple(entries), {name: history.audit for name, history in histories.items()})
+
+
+def _entry(output: str, generation: Generation, site: Site) -> Entry:
+    active = generation.status is Status.ACTIVE
+    service = site.registry.service
+    table = output if active else own_topic(service, output, generation)
+    letters = f"{output}.dlq" if active else own_dead_letters(service, output, generation)
+    sizes = {topic: site.log.describe(topic) for topic in (table, letters) if site.log.has_topic(topic)}
+    return Entry(
+        output=output,
+        number=generation.number,
+        status=str(generation.status),
+        since_ms=generation.changed_ms,
+        fingerprint=generation.fingerprint,
+        shards=generation.shards,
+        state_bytes=_bytes(generation_folder(site.home, output, generation).path),
+        topic_bytes=sum(info.size_bytes for info in sizes.values()),
+        records=sizes[table].records if table in sizes else 0,
+    )
+
+
+def _bytes(folder: Path) -> int:
+    """The size of a folder; files may go while it is looked at."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
