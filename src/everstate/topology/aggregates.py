@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -230,15 +231,26 @@ def _literal(tree: Any, location: Location | None) -> Any:
         raise UnsupportedError("k and q must be plain numbers", location=location, hint=_HINT) from None
 
 
+_NOT_FINITE = re.compile(r'\{"Float(32|64)?":null\}')
+
+
 def _serialise(expression: pl.Expr, location: Location | None) -> str:
     try:
-        return expression.meta.serialize(format="json")
+        text = expression.meta.serialize(format="json")
     except pl.exceptions.PolarsError:
         raise UnsupportedError(
             f"this expression holds a Python function: {expression}",
             location=location,
             hint="Use map(fn) before group_by(), or aggregate(init, add, remove).",
         ) from None
+    if _NOT_FINITE.search(text):
+        # JSON has no word for them, so the expression could not be put together again.
+        raise UnsupportedError(
+            f"agg() cannot hold NaN or infinity as a constant: {expression}",
+            location=location,
+            hint="Add it as a column before group_by(), or in a select() after agg().",
+        )
+    return text
 
 
 def _expression(tree: Any) -> pl.Expr:

@@ -21,6 +21,7 @@ def events() -> es.Stream:
     return es.Service("shop").stream("events", key="id", schema=SCHEMA)
 
 
+INFINITY = float("inf")
 MISTAKES = [
     ("unknown column in filter", errors.UnknownColumnError, lambda: orders().filter(col("amuont") > 1)),
     ("unknown column in select", errors.UnknownColumnError, lambda: orders().select("amuont")),
@@ -39,6 +40,7 @@ MISTAKES = [
     ("explode in select", errors.UnsupportedError, lambda: orders().select(x=col("tags").explode())),
     ("key replaced", errors.UnsupportedError, lambda: orders().with_columns(id=col("customer"))),
     ("unsupported aggregate", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("amount").product())),
+    ("infinity in agg", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("amount").sum() + INFINITY)),
     ("column that is not aggregated", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("amount"))),
     ("empty agg", errors.SchemaError, lambda: orders().group_by("id").agg()),
     ("min of a list", errors.UnsupportedError, lambda: orders().group_by("id").agg(x=col("tags").min())),
