@@ -66,7 +66,10 @@ def check(world, make, written, *sources):
     return expected
 
 
-@pytest.mark.parametrize("change", ["schema", "logic", "state", "grouping", "key"])
+@pytest.mark.parametrize(
+    "change",
+    ["logic", *(pytest.param(name, marks=pytest.mark.long) for name in ("schema", "state", "grouping", "key"))],
+)
 def test_changed_version_writes_exactly_what_differs(orders, change):
     orders.deploy(totals())
     before = orders.table("totals")
@@ -82,6 +85,7 @@ def test_changed_version_writes_exactly_what_differs(orders, change):
     assert keys(written["totals"]) == dict.fromkeys(differs, 1)
 
 
+@pytest.mark.long
 def test_changed_configuration_is_a_change_of_its_outputs(orders):
     orders.deploy(totals(config=5))
     written = orders.deploy(totals(config=5))
@@ -100,6 +104,7 @@ def merged(both):
     return app
 
 
+@pytest.mark.long
 def test_new_and_removed_source_topic_bring_and_take_their_keys(orders):
     orders.deploy(merged(both=False))
     before = orders.table("totals")
@@ -111,6 +116,7 @@ def test_new_and_removed_source_topic_bring_and_take_their_keys(orders):
     assert {key for key, value in written["totals"] if value is None} == set(after) - set(before)
 
 
+@pytest.mark.long
 def test_changed_source_key_recalculates(orders):
     def version(key):
         app = es.Service("shop", shards=2)
@@ -140,6 +146,7 @@ def test_unchanged_version_writes_nothing_also_when_it_is_recalculated(orders):
     assert [generation.status for generation in history.generations] == [Status.RETIRED, Status.ACTIVE]
 
 
+@pytest.mark.long
 def test_input_between_versions_is_neither_lost_nor_doubled(orders):
     orders.deploy(totals())
     orders.topics.send("orders", [("o1", None), ("o2", order(77)), ("x1", order(3))], ts=1000)
@@ -150,6 +157,7 @@ def test_input_between_versions_is_neither_lost_nor_doubled(orders):
     check(orders, lambda: totals("logic"), written)
 
 
+@pytest.mark.long
 def test_shards_changed_publish_nothing(orders):
     orders.deploy(totals())
     assert orders.deploy(totals(), shards=3)["totals"] == []
