@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from everstate.engine import steps
+from everstate.engine import samples, steps
 from everstate.engine.build import Build
 from everstate.engine.execution import Execution
 from everstate.engine.guarding import check_guards
@@ -150,6 +150,7 @@ class Deployment:
             return None
 
     def _execution(self, output: PreparedOutput) -> Execution:
+        samples.keep(output.folder, output.unit, output.generation, self._log)
         return Execution(self._session, output, self._log, self._leases.publishing(), self._settings)
 
     # -- building -----------------------------------------------------------------------------------------------------

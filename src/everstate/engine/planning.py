@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from everstate.engine.outputs import generation_folder, levels, prepared
+from everstate.engine.past import beyond, covered, unread
 from everstate.generations.registry import Registry
+from everstate.log.history.reading import load
 from everstate.plan.actions import Nothing
 from everstate.plan.decisions import decide
 from everstate.plan.document import drift
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.engine.outputs import PreparedOutput
     from everstate.generations.generation import Generation, History
+    from everstate.log.history.archive import Archive
     from everstate.log.protocol import Log, TopicInfo
     from everstate.plan.actions import Plan
     from everstate.topology.unit import Unit
@@ -68,8 +71,13 @@ def make_plan(service: Service, log: Log, home: Path, options: Options) -> Plann
         name: _output_facts(name, units.get(name), histories.get(name), log, home, service.name)
         for name in [*units, *(name for name in histories if name not in units)]
     }
+    for name, unit in units.items():
+        facts[name] = replace(facts[name], mismatch=_mismatch(unit, prints[name], histories.get(name), home))
     topics = {topic for unit in units.values() for topic in unit.topics}
-    sources = {topic: _source_facts(topic, log, outputs=set(units)) for topic in sorted(topics)}
+    sources = {
+        topic: _source_facts(topic, log, load(log, service.name, home, topic), outputs=set(units))
+        for topic in sorted(topics)
+    }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
     return Planned(plan, units, order, prints, histories, service.on_error)
 
@@ -135,6 +143,16 @@ def _output_facts(
     )
 
 
+def _mismatch(unit: Unit, described: UnitPrint, history: History | None, home: Path) -> str:
+    """What other versions of the libraries calculate otherwise than those of the active generation."""
+    active = history.active if history is not None else None
+    if active is None or UnitPrint.from_json(active.description).libraries == described.libraries:
+        return ""
+    from everstate.engine import samples  # noqa: PLC0415 - loads the kernels, which planning seldom needs
+
+    return samples.mismatch(generation_folder(home, unit.output.topic, active), unit, active.policy)
+
+
 def _deployed(service: str, output: str, generation: Generation, log: Log, home: Path) -> Deployed:
     last = log.last_commit(service, output, generation.name)
     return Deployed(
@@ -170,14 +188,11 @@ def resumable_unit(output: str, generation: Generation, log: Log, home: Path) ->
     prepared(unit, generation, log, home, 0)
     last = log.last_commit(unit.service, output, generation.name)
     stands = last.end if last is not None else generation.initial
-    for topic, begins in log.begin_offsets(unit.topics).items():
-        for partition, begin in begins.items():
-            if stands.get(topic, {}).get(partition, 0) < begin:
-                raise StateError(
-                    f"generation {generation.number} of {output!r} has not read all of topic {topic!r}, and the rest "
-                    "is gone",
-                    hint="It has to be recalculated: run the version of the file that it was deployed from.",
-                )
+    for topic in unread(log, unit.service, home, unit.topics, stands, generation.missing):
+        raise StateError(
+            f"generation {generation.number} of {output!r} has not read all of topic {topic!r}, and the rest is gone",
+            hint="It has to be recalculated: run the version of the file that it was deployed from.",
+        )
     return unit
 
 
@@ -187,26 +202,30 @@ def _keys(topic: str, log: Log) -> int:
     return log.latest(topic).height
 
 
-def _source_facts(topic: str, log: Log, *, outputs: set[str]) -> SourceFacts:
+def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) -> SourceFacts:
     if not log.has_topic(topic):
         # An output of this service is made before anything reads it.
         return SourceFacts(topic=topic, exists=topic in outputs)
     info = log.describe(topic)
-    available = sum(info.end.values()) - sum(info.start.values())
+    found = covered(log, info, archive)
     return SourceFacts(
         topic=topic,
-        problem=_problem(info, log),
-        records=info.records,
-        missing=sum(info.start.values()),
-        start=info.start,
+        problem=_problem(info, log, archive),
+        records=found.records,
+        archived=found.archived,
+        kept=found.kept,
+        missing=found.missing,
+        start=found.start,
         end=info.end,
         compacted=info.config.compact,
-        superseded=available - info.records,
+        superseded=found.superseded,
     )
 
 
-def _problem(info: TopicInfo, log: Log) -> str:
+def _problem(info: TopicInfo, log: Log, archive: Archive) -> str:
     """Why a topic cannot be read; empty if the first records of every partition can."""
+    if beyond(archive, info.end):
+        return "it ends before its archive does: it was made anew, or restored from an older copy"
     try:
         for partition, start in info.start.items():
             log.read(info.name, partition, start, limit=1)

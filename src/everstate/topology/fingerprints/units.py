@@ -61,7 +61,7 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
         settings=known.prints(),
         packages=dict(sorted(reader.packages.items())),
         policy=policy,
-        libraries={"python": platform.python_version(), "polars": pl.__version__, "everstate": _own_version()},
+        libraries=libraries(),
     )
 
 
@@ -83,6 +83,11 @@ def _text(location: Location | None) -> str:
 
 
 @cache
+def libraries() -> dict[str, str]:
+    """The versions of what calculates, by name."""
+    return {"python": platform.python_version(), "polars": pl.__version__, "everstate": _own_version()}
+
+
 def _own_version() -> str:
     try:
         return metadata.version("everstate")
