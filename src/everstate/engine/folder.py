@@ -2,8 +2,10 @@
 
 <state_dir>/<service>/<output>/<generation>/output.json    what the state belongs to: shards, first vector
 <state_dir>/<service>/<output>/<generation>/unit.bin       the output's code, by value
+<state_dir>/<service>/<output>/<generation>/sample.json    some inputs, and the digest of what became of them
 <state_dir>/<service>/<output>/<generation>/stopped.json   how Spark's logs ended when it was last stopped in order
 <state_dir>/<service>/<output>/<generation>/checkpoint/    Spark's
+<state_dir>/<service>/@history/<topic>/<partition>/        archives of sources: no state, nothing rebuilds them
 """
 
 from __future__ import annotations
@@ -48,6 +50,11 @@ class OutputFolder:
     path: Path
 
     @property
+    def home(self) -> Path:
+        """The folder of the service's state."""
+        return self.path.parent.parent
+
+    @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint."""
         return self.path / "checkpoint"
@@ -56,6 +63,11 @@ class OutputFolder:
     def code_file(self) -> Path:
         """The output's code."""
         return self.path / "unit.bin"
+
+    @property
+    def sample_file(self) -> Path:
+        """Some of its inputs, and what it made of them."""
+        return self.path / "sample.json"
 
     @property
     def record_file(self) -> Path:
