@@ -77,6 +77,7 @@ class Service:
         self.configuration: dict[str, object] = {}
         self.on_change: dict[str, OnChange] = {}
         self._outputs: list[Output] = []
+        self._kept: set[str] = set()
         self._runner: Any = None
 
     def stream(
@@ -87,6 +88,7 @@ class Service:
         schema: object,
         key_type: object = str,
         format: str = "json",  # noqa: A002 - the word users know
+        keep_history: bool = False,
     ) -> Stream:
         """Read a topic as a stream: every record is an event of its own.
 
@@ -96,8 +98,11 @@ class Service:
             schema: The value's columns: a dict of types, a dataclass, a TypedDict, an Arrow schema, or a scalar type.
             key_type: The key's type, where the schema does not name the key column.
             format: "json", "string" or "bytes".
+            keep_history: Archive the topic's records while the service runs, so that a changed version can be
+                recalculated from all of them when the topic has let the old ones go. No result depends on it.
         """
-        return Stream(self, self._source(topic, Kind.STREAM, key, schema, key_type, format, caller()))
+        source = self._source(topic, Kind.STREAM, key, schema, key_type, format, caller())
+        return Stream(self, self._keeping(source, keep_history))
 
     def table(
         self,
@@ -107,10 +112,11 @@ class Service:
         schema: object,
         key_type: object = str,
         format: str = "json",  # noqa: A002 - the word users know
+        keep_history: bool = False,
     ) -> Table:
         """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
         source = self._source(topic, Kind.TABLE, key, schema, key_type, format, caller())
-        return Table(self, _latest(source))
+        return Table(self, _latest(self._keeping(source, keep_history)))
 
     def config(self, name: str, default: Any) -> Any:
         """A configuration value, of the default's type.
@@ -131,6 +137,19 @@ class Service:
     def settings(self) -> Mapping[str, object]:
         """The configuration values that the service has read, by name."""
         return MappingProxyType(self.configuration)
+
+    @property
+    def kept_topics(self) -> tuple[str, ...]:
+        """The source topics whose history is kept, sorted.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("shop")
+            >>> clicks = app.stream("clicks", schema=str, keep_history=True)
+            >>> app.kept_topics
+            ('clicks',)
+        """
+        return tuple(sorted(self._kept))
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -245,6 +264,12 @@ class Service:
             format=fmt,
             declared=declared,
         )
+
+    def _keeping(self, source: Source, keep_history: bool) -> Source:  # noqa: FBT001 - as the user wrote it
+        # Beside the node, not in it: whether history is kept changes no result, so it is no part of a fingerprint.
+        if keep_history:
+            self._kept.add(source.topic)
+        return source
 
     def as_table(self, node: Node) -> Table:
         """A table of this service (for `Grouped`)."""

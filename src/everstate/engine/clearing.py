@@ -10,6 +10,7 @@ from everstate.engine.folder import service_folder
 from everstate.engine.settings import Settings, log_address
 from everstate.generations.generation import Event, History, build_lease, own_dead_letters, own_topic
 from everstate.generations.registry import Registry, now_ms
+from everstate.log.history.files import FOLDER as HISTORY
 from everstate.log.opening import open_log
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def clear_state(service: Service, *, log: str | Path | None = None, state_dir: str | Path | None = None) -> list[str]:
-    """Delete the state of a service with all its generations, never a topic.
+    """Delete the state of a service with all its generations, never a topic nor the archive of one.
 
     The log knows how far each output had published: the next run rebuilds it from the beginning of its sources, closed,
     and publishes only what differs, so nothing is written twice.
@@ -55,7 +56,9 @@ def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]
         for topic in own:
             if log.has_topic(topic):
                 log.delete_topic(topic)
-    cleared = sorted(path.name for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+    # The archive of a source is no state: where the topic has let records go, it is all that is left of them.
+    present = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
+    cleared = sorted(path.name for path in present if path.name != HISTORY)
     for name in cleared:
         shutil.rmtree(home / name)
     return cleared

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.engine.failures import root_cause, workers_were_lost
 from everstate.engine.inspection import orderly_end
 from everstate.engine.job import Job
+from everstate.engine.past import past_of
 from everstate.engine.query import QueryPlan, start_query
 from everstate.engine.session import java_lives
 from everstate.engine.sink import Sink
@@ -83,6 +84,7 @@ class Execution:
             max_records=settings.recalculation_records if closed else settings.max_records,
             order=(unit.service, output.name) if ordered else (),
             end=end,
+            past=past_of(output, log, closed=closed),
         )
         self._sink = Sink(
             job=job,

@@ -43,7 +43,13 @@ def check_guards(actions: Sequence[Action], planned: Planned, context: Context, 
     found = [
         concern
         for action in actions
-        for concern in concerns(_counted(action, planned, context), action, limits, file=wishes.file)
+        for concern in concerns(
+            _counted(action, planned, context),
+            action,
+            limits,
+            file=wishes.file,
+            expired=_expired(action, context),
+        )
     ]
     if decision(found, Policy(settings.approval), approved=wishes.approve) is not Policy.APPROVE:
         raise ApprovalNeededError(
@@ -60,3 +66,12 @@ def _counted(action: Action, planned: Planned, context: Context) -> Counts:
     if generation is None:
         return Counts()
     return counts(compare(context.log, planned.units[action.output], generation))
+
+
+def _expired(action: Action, context: Context) -> list[str]:
+    """Topics that had lost records when the generation began to read them; one that was active before published so."""
+    generation = context.registry.read(action.output).building
+    if generation is None or generation.was_active:
+        return []
+    truncated = (topic for topic, offsets in generation.initial.items() if any(offsets.values()))
+    return sorted({*truncated, *generation.missing})

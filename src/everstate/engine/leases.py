@@ -14,6 +14,7 @@ from everstate.topology.errors import FencedError, LeaseHeldError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from everstate.engine.history import Archiving
     from everstate.log.protocol import Holder, Lease, Log
 
 logger = logging.getLogger(__name__)
@@ -33,17 +34,26 @@ class Leases:
         seconds: Between two signs of life.
         lost: Called when another process has taken one of them.
         topics: Output topics that are looked after while publishing.
+        archiving: Makes, from the lease of publishing, what archives sources while it is held; None for nothing.
     """
 
     def __init__(
-        self, log: Log, service: str, seconds: float, lost: Callable[[FencedError], None], topics: Sequence[str]
+        self,
+        log: Log,
+        service: str,
+        seconds: float,
+        lost: Callable[[FencedError], None],
+        topics: Sequence[str],
+        archiving: Callable[[Lease], Archiving] | None = None,
     ) -> None:
         self._log = log
         self._service = service
         self._seconds = seconds
         self._lost = lost
         self._topics = tuple(topics)
+        self._archiving = archiving
         self._held: dict[str, tuple[Lease, Heartbeat]] = {}
+        self._archives: Archiving | None = None
 
     def publishes(self) -> bool:
         """Whether this process may publish."""
@@ -134,9 +144,15 @@ class Leases:
         heartbeat = Heartbeat(self._log, lease, self._seconds, self._lost, topics)
         heartbeat.start()
         self._held[name] = (lease, heartbeat)
+        if name == self._service and self._archiving is not None:
+            self._archives = self._archiving(lease)
+            self._archives.start()
 
     def _release(self, name: str) -> None:
         lease, heartbeat = self._held.pop(name, (None, None))
         if lease is not None and heartbeat is not None:
+            if name == self._service and self._archives is not None:
+                self._archives.stop()
+                self._archives = None
             heartbeat.stop()
             self._log.release(lease)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everstate.engine.job import Job
     from everstate.engine.settings import Settings
     from everstate.engine.sink import Sink
+    from everstate.log.history.reading import Past
     from everstate.log.protocol import Vector
 
 
@@ -37,6 +38,7 @@ class QueryPlan:
         max_records: The most records of a micro-batch.
         order: Service and output whose order log its batches follow; empty if the order does not matter.
         end: Where it stops reading; None for never.
+        past: Where records are that its topics no longer have.
     """
 
     job: Job
@@ -47,6 +49,7 @@ class QueryPlan:
     max_records: int
     order: tuple[str, ...] = ()
     end: Vector | None = None
+    past: Past | None = None
 
 
 def start_query(
@@ -63,6 +66,7 @@ def start_query(
         end=plan.end,
         max_records=plan.max_records,
         tasks=settings.used_cores,
+        past=None if plan.past is None else plan.past.to_document(),
     )
     frame = own.readStream.format(FORMAT).options(**options.to_spark()).load().mapInArrow(reading(job), ROWS)
     groups = stage_groups(plan.depth, job.shards)

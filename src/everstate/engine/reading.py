@@ -11,6 +11,7 @@ from everstate.engine.failures import carried
 from everstate.engine.packing import pack, to_arrow
 from everstate.kernels.ledger import Ledger
 from everstate.kernels.stage import farewell, ingest
+from everstate.log.history.reading import read_split
 from everstate.log.protocol import Split
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def ingested(job: Job, addresses: Iterable[Split]) -> list[Parcel]:
     ledger = Ledger(unit.topics, job.policy)
     parcels: list[Parcel] = []
     for run in runs(addresses):
-        frames = [log.read_split(split) for split in run]
+        frames = [read_split(log, split) for split in run]
         records = frames[0] if len(frames) == 1 else pl.concat(frames)
         parcels += ingest(unit, run[0].topic, run[0].partition, records, ledger)
     return parcels + farewell(unit, ledger)

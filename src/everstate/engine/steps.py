@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from everstate.engine.code import archive, restored
 from everstate.engine.outputs import PreparedOutput, generation_folder, prepared, write_identity
+from everstate.engine.past import beginning
 from everstate.generations import cutover
 from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
 from everstate.generations.registry import event, now_ms
@@ -99,13 +100,15 @@ def _new(planned: Planned, output: str, history: History, context: Context) -> G
     active = history.active
     kept = active.shards if active is not None else context.settings.first_shards
     now = now_ms()
+    initial, missing = beginning(context.log, unit.service, context.home, described, unit.topics)
     generation = Generation(
         number=history.next_number,
         status=Status.PLANNED,
         fingerprint=described.fingerprint,
         description=described.to_json(),
         shards=context.settings.shards or kept,
-        initial=context.log.begin_offsets(unit.topics),
+        initial=initial,
+        missing=missing,
         code="",
         policy=planned.policy,
         created_ms=now,

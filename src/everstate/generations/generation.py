@@ -14,6 +14,7 @@ from everstate.topology.errors import GenerationError
 from everstate.topology.topic_names import INTERNAL
 
 if TYPE_CHECKING:
+    from everstate.log.history.archive import Gaps
     from everstate.log.protocol import Vector
 
 
@@ -58,6 +59,7 @@ class Generation:
         policy: What happens to records that cannot be processed.
         open_from: The first micro-batch that is published; None as long as none is.
         was_active: It has been on the topic before, so its table is kept with it.
+        missing: What its sources had lost when it was planned, and it does without.
         rate: Records a second of its recalculation; 0 if it is not known.
         created_ms: When it was planned.
         changed_ms: When its status changed last.
@@ -73,6 +75,7 @@ class Generation:
     policy: str
     open_from: int | None = None
     was_active: bool = False
+    missing: Gaps = field(default_factory=dict)
     rate: float = 0.0
     created_ms: int = 0
     changed_ms: int = 0

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.generations.generation import Event, Generation, History, Status
 from everstate.log import vectors
 from everstate.log.crash import crash_point
+from everstate.log.history.archive import gaps_from
 from everstate.topology.errors import LogError
 
 if TYPE_CHECKING:
@@ -84,7 +85,14 @@ def from_json(text: str) -> History:
     try:
         known: dict[str, Any] = json.loads(text)
         generations = [
-            Generation(**{**g, "status": Status(g["status"]), "initial": vectors.from_offsets(g["initial"])})
+            Generation(
+                **{
+                    **g,
+                    "status": Status(g["status"]),
+                    "initial": vectors.from_offsets(g["initial"]),
+                    "missing": gaps_from(g.get("missing", {})),
+                }
+            )
             for g in known["generations"]
         ]
         audit = [Event(**event) for event in known["audit"]]

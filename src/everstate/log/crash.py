@@ -61,6 +61,12 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "registry.forgotten.after": 41,
     "generation.delete.topics_gone": 42,
     "generation.delete.state_gone": 43,
+    "history.file.before_sync": 44,
+    "history.file.after_sync": 45,
+    "history.document.before": 46,
+    "history.document.after": 47,
+    "history.merge.before_unlink": 48,
+    "history.merge.after_unlink": 49,
 }
 
 _hits: dict[str, int] = {}

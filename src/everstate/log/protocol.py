@@ -253,8 +253,18 @@ class Log(Protocol):
         """The records of a split, in order."""
         ...
 
-    def read(self, topic: str, partition: int, start: int, *, limit: int | None = None) -> pl.DataFrame:
-        """The records of a partition from an offset on, in order."""
+    def read(
+        self, topic: str, partition: int, start: int, *, limit: int | None = None, appended: bool = False
+    ) -> pl.DataFrame:
+        """The records of a partition from an offset on, in order.
+
+        Args:
+            topic: The topic.
+            partition: Of which partition.
+            start: The first offset.
+            limit: The most records; None for all that are there.
+            appended: Add the column `appended`: when the log got each record, null where it does not know.
+        """
         ...
 
     def latest(self, topic: str) -> pl.DataFrame:

@@ -30,6 +30,8 @@ CONTENT: Final[dict[str, pl.DataType]] = {
     "ts": pl.Int64(),
     "headers": HEADERS,
 }
+#: When the log got a record; only where it is asked for.
+APPENDED: Final = "appended"
 SCHEMA: Final[dict[str, pl.DataType]] = {**CONTENT, "offset": pl.Int64(), "partition": pl.Int32()}
 
 

@@ -38,6 +38,7 @@ class SourceOptions:
         end: Nothing is read from this vector on; None for no end.
         max_records: The most records of a batch.
         tasks: How many tasks should share a batch.
+        past: Where records are that the topics no longer have.
         task_records: A task is not given fewer records than this as long as there is one task to share them.
     """
 
@@ -48,6 +49,7 @@ class SourceOptions:
     max_records: int
     tasks: int
     order: tuple[str, ...] = ()
+    past: dict[str, Any] | None = None
     task_records: int = 10_000
 
     def to_spark(self) -> dict[str, str]:
@@ -135,9 +137,17 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             split
             for topic, partition, until in vectors.positions(finish)
             if (since := vectors.offset_at(begin, topic, partition)) < until
-            for split in self._open().splits(topic, partition, since, until, max_records=share)
+            for split in self._splits(topic, partition, since, until, share)
         ]
         return [SplitGroup(addresses) for addresses in grouped(splits, self._options.tasks)]
+
+    def _splits(self, topic: str, partition: int, start: int, end: int, share: int) -> list[Split]:
+        if self._options.past is None:
+            return self._open().splits(topic, partition, start, end, max_records=share)
+        from everstate.log.history.reading import Past, splits  # noqa: PLC0415 - as the log, see below
+
+        past = Past.from_document(self._options.past)
+        return splits(self._open(), past, topic, partition, start, end, max_records=share)
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         """The addresses of one task."""

@@ -216,8 +216,8 @@ class Case:
         return tuple(
             Reading(
                 topic,
-                records=facts.records if replay and need is not Need.NOTHING else 0,
-                archived=facts.archived if replay and need is not Need.NOTHING else 0,
+                records=facts.records + _kept(facts, need) if replay and need is not Need.NOTHING else 0,
+                archived=facts.archived + _kept(facts, need) if replay and need is not Need.NOTHING else 0,
                 start=facts.start,
                 end=facts.end,
                 truncated=gap(facts, need) if replay else "",
@@ -240,6 +240,11 @@ class Case:
         known = [self.facts.active, self.facts.pending, *self.facts.retained]
         rate = next((deployed.rate for deployed in known if deployed is not None and deployed.rate), None)
         return Estimate(sum(reading.records for reading in readings), rate or ASSUMED_RATE, measured=rate is not None)
+
+
+def _kept(facts: SourceFacts, need: Need) -> int:
+    """Records that only the archive of a compacted topic has, where they are needed."""
+    return facts.kept if need is Need.ALL else 0
 
 
 def _behind(facts: SourceFacts, stands: Offsets) -> int:

@@ -24,11 +24,12 @@ class SourceFacts:
         problem: Why it cannot be read; empty if it can.
         records: Records that can be read, from the topic and from the service's archive of it.
         archived: How many of these only the archive has.
+        kept: Further records that compaction has removed and the archive has; a step reads them that needs every one.
         missing: Records that retention has removed and no archive has.
         start: The first offset that can be read, by partition.
         end: The offset that the next record will get, by partition.
         compacted: The topic keeps only the last record of each key.
-        superseded: Records that compaction has removed; None where the log cannot tell.
+        superseded: Records that compaction has removed and no archive has; None where the log cannot tell.
         stored: The active generation holds the latest value of each key, which can stand in for missing records.
     """
 
@@ -37,6 +38,7 @@ class SourceFacts:
     problem: str = ""
     records: int = 0
     archived: int = 0
+    kept: int = 0
     missing: int = 0
     start: Offsets = field(default_factory=dict)
     end: Offsets = field(default_factory=dict)

@@ -28,6 +28,7 @@ class Risk(StrEnum):
     EMPTIED_TABLE = "emptied table"
     RETIRED_OUTPUT = "retired output"
     DEAD_RECORDS = "dead records"
+    EXPIRED_HISTORY = "expired history"
 
 
 class Policy(StrEnum):
@@ -81,7 +82,12 @@ class Concern:
 
 
 def concerns(
-    counts: Counts, action: Action, limits: Limits | None = None, *, file: str = "SERVICE.py"
+    counts: Counts,
+    action: Action,
+    limits: Limits | None = None,
+    *,
+    file: str = "SERVICE.py",
+    expired: Sequence[str] = (),
 ) -> tuple[Concern, ...]:
     """Why an action should not be carried out unasked; empty if nothing speaks against it.
 
@@ -90,10 +96,13 @@ def concerns(
         action: What happens to the output.
         limits: How many tombstones are too many.
         file: The service's file, for the command in the hint.
+        expired: Topics that had lost records when the generation began to read them.
     """
+    expired = expired or [reading.topic for reading in action.sources if reading.truncated]
     hint = f"If that is meant: everstate run {file} --approve"
     return tuple(
-        Concern(risk, action.output, message, hint) for risk, message in _seen(counts, action, limits or Limits())
+        Concern(risk, action.output, message, hint)
+        for risk, message in _seen(counts, action, limits or Limits(), expired)
     )
 
 
@@ -112,7 +121,7 @@ def decision(found: Sequence[Concern], policy: Policy, *, approved: bool = False
     return policy if found and not approved else Policy.APPROVE
 
 
-def _seen(counts: Counts, action: Action, limits: Limits) -> Iterator[tuple[Risk, str]]:
+def _seen(counts: Counts, action: Action, limits: Limits, expired: Sequence[str]) -> Iterator[tuple[Risk, str]]:
     if isinstance(action, Retire):
         # Without an active generation nothing was published, so there is nothing to lose.
         if action.active is not None:
@@ -134,3 +143,9 @@ def _seen(counts: Counts, action: Action, limits: Limits) -> Iterator[tuple[Risk
             f"{counted(counts.newly_dead, 'record')} dead-lettered that the active version accepts."
         )
         yield Risk.DEAD_RECORDS, message
+    if expired:
+        message = (
+            f"{counted(counts.stale, 'key')} of {action.output} would be tombstoned, perhaps only because "
+            f"{', '.join(expired)} has lost the records that they came from."
+        )
+        yield Risk.EXPIRED_HISTORY, message

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from everstate.log.crash import crash_point
 from everstate.log.embedded import catalogue, commits, compaction, cutovers, documents, garbage, publishing, reading
 from everstate.log.embedded import leases as lease_rows
-from everstate.log.embedded.segments import Place
+from everstate.log.embedded.segments import APPENDED, Place
 from everstate.log.embedded.store import Clock, Store, wall_clock
 from everstate.log.protocol import (
     Commit,
@@ -22,6 +22,7 @@ from everstate.log.protocol import (
     TopicInfo,
     Vector,
 )
+from everstate.log.records import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,9 +121,12 @@ class EmbeddedLog:
         """The records of a split, in order."""
         return reading.read_split(self._store, split)
 
-    def read(self, topic: str, partition: int, start: int, *, limit: int | None = None) -> pl.DataFrame:
-        """The records of a partition from an offset on, in order."""
-        return reading.read(self._store, Place(topic, partition), start, limit=limit)
+    def read(
+        self, topic: str, partition: int, start: int, *, limit: int | None = None, appended: bool = False
+    ) -> pl.DataFrame:
+        """The records of a partition from an offset on, in order; if asked for, with the time they were appended."""
+        columns = [*SCHEMA, APPENDED] if appended else None
+        return reading.read(self._store, Place(topic, partition), start, limit=limit, columns=columns)
 
     def latest(self, topic: str) -> pl.DataFrame:
         """The last record of every key, without tombstones."""

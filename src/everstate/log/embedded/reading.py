@@ -54,17 +54,24 @@ def _refuse_if_named(store: Store, place: Place, segment: Segment, cause: FileNo
             raise store.reader.missing(place, segment) from cause
 
 
-def read(store: Store, place: Place, start: int, *, limit: int | None = None) -> pl.DataFrame:
-    """The records of a partition from an offset on, at most `limit` of them."""
+def read(
+    store: Store, place: Place, start: int, *, limit: int | None = None, columns: list[str] | None = None
+) -> pl.DataFrame:
+    """The records of a partition from an offset on, at most `limit` of them; all columns of a record, or these."""
     frames: list[pl.DataFrame] = []
     count = 0
-    for frame in scan(store, place, start):
+    for frame in scan(store, place, start, columns=columns):
         if limit is not None and count >= limit:
             break
         frames.append(frame)
         count += len(frame)
-    whole = pl.concat(frames) if frames else records.empty()
+    whole = pl.concat(frames) if frames else _none(columns)
     return whole if limit is None else whole.head(limit)
+
+
+def _none(columns: list[str] | None) -> pl.DataFrame:
+    """No records, with the columns that were asked for; all but those of a record are numbers."""
+    return pl.DataFrame(schema={name: records.SCHEMA.get(name, pl.Int64()) for name in columns or records.SCHEMA})
 
 
 def splits(store: Store, place: Place, start: int, end: int, *, max_records: int) -> list[Split]:

@@ -30,7 +30,7 @@ SUFFIX: Final = ".arrows"
 BLOCK_RECORDS: Final = 65_536
 BLOCK_BYTES: Final = 8 << 20
 
-APPENDED: Final = "appended"
+APPENDED: Final = records.APPENDED
 _NO_TIME: Final = -(1 << 63)
 
 
