@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everstate.engine.inventory import Inventory
 
 _SHORT: Final = 12
+_COUNTS: Final = ("new", "changed", "stale", "unchanged")
 _HEADER: Final = ("OUTPUT", "GENERATION", "STATUS", "SINCE", "FINGERPRINT", "SHARDS", "STATE", "TOPICS", "RECORDS")
 
 
@@ -79,10 +80,13 @@ def _audit(found: Inventory) -> list[str]:
         if event.why:
             lines.append(f"  {event.why}")
         if event.counts:
-            lines.append(
-                "  " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in event.counts.items())
-            )
+            lines.append(f"  {_counts(event.counts)}")
     return lines
+
+
+def _counts(counts: dict[str, int]) -> str:
+    names = [*(name for name in _COUNTS if name in counts), *sorted(counts.keys() - set(_COUNTS))]
+    return ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in names)
 
 
 def _time(at_ms: int) -> str:

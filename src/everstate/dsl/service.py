@@ -280,7 +280,8 @@ class Service:
 
         Args:
             once: Drain and return.
-            settings: Operational settings by name, as the settings page lists them.
+            settings: Operational settings by name, as the settings page lists them; and what the command line calls
+                `recalculate`, `accept_truncated`, `keep_topic`, `approve`, `take_over`, `standby`, `effects`, `plan`.
         """
         self._start_runner(settings).run(once=once)
 

@@ -1,0 +1,58 @@
+"""A service that was deployed without Spark: generations, archived code and topics are there, records are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from everstate.cli.service_file import load_service
+from everstate.engine import steps
+from everstate.engine.operation import Operation
+from everstate.engine.outputs import create_own_topics, create_topics
+from everstate.generations.generation import Status
+from everstate.plan.actions import Begin, Nothing
+
+SERVICE = """
+import everstate as es
+from everstate import col
+
+app = es.Service("shop", shards=2)
+orders = app.table("orders", key="id", schema={"id": str, "customer": str, "amount": int})
+kept = orders.filter(col("amount") > app.config("least", 0))
+kept.group_by("customer").agg(total=col("amount").sum()).to("totals")
+"""
+
+
+def write(path: Path, content: str = SERVICE) -> Path:
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def prepare(file: Path, url: str, **config: object) -> None:
+    """Leave a generation of a changed version ready, as a preview does."""
+    _deploy(file, url, config, publish=False)
+
+
+def deploy(file: Path, url: str, **config: object) -> None:
+    """Make a version the active one, as a run does."""
+    _deploy(file, url, config, publish=True)
+
+
+def _deploy(file: Path, url: str, config: dict[str, object], *, publish: bool) -> None:
+    operation = Operation(load_service(file, config=config), log=url)
+    with operation.site() as site:
+        create_topics(operation.service.units(), site.log, operation.service.on_error)
+        site.leases.take_publishing()
+        site.leases.take_building()
+        planned, context = operation.plan(site), operation.context(site)
+        for action in planned.plan.actions:
+            if isinstance(action, Begin):
+                steps.begin(planned, action.output, context)
+            elif not isinstance(action, Nothing):
+                generation = steps.plan_generation(planned, action, context)
+                create_own_topics(planned.units[action.output], generation, site.log)
+                history = site.registry.read(action.output)
+                steps.write(context, history, history.numbered(generation.number), Status.READY)
+                if publish:
+                    history = site.registry.read(action.output)
+                    steps.write(context, history, history.numbered(generation.number), Status.PUBLISHING)
+                    steps.publish(planned, action, generation.number, context)
