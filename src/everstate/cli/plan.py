@@ -23,6 +23,7 @@ from everstate.cli.service_options import (
 )
 from everstate.plan.document import to_json
 from everstate.plan.refusals import refusal
+from everstate.topology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from everstate.engine.settings import Settings
@@ -94,7 +95,7 @@ def report(plan: Plan, settings: Settings, *, as_json: bool = False, out: Path |
     """Print a plan, and write it to a file."""
     document = to_json(plan, limits=limits(settings))
     if out is not None:
-        out.write_text(f"{document}\n", encoding="utf-8")
+        _write(out, f"{document}\n")
     if as_json:
         typer.echo(document)
     else:
@@ -102,3 +103,10 @@ def report(plan: Plan, settings: Settings, *, as_json: bool = False, out: Path |
     if out is not None:
         command = f"everstate run {plan.options.file} --plan {out}"
         typer.echo(f"The plan is in {out}. This carries it out, if nothing has drifted by then: {command}", err=True)
+
+
+def _write(out: Path, document: str) -> None:
+    try:
+        out.write_text(document, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"the plan cannot be written to {out}: {error}") from error

@@ -231,7 +231,7 @@ class Deployment:
             elif isinstance(action, Continue):
                 steps.carry_on(self._planned, action, self._context())
             else:
-                self._publish(action)
+                progress.tell(self._publish(action))
             progress.update()
 
     def _release(self, output: str) -> None:
@@ -241,12 +241,16 @@ class Deployment:
             execution.announce_stop()
             execution.stop(time.monotonic() + self._settings.stop_timeout)
 
-    def _publish(self, action: Action) -> None:
+    def _publish(self, action: Action) -> str:
+        """The cutover; says what it wrote."""
         build = self._roster.builds[action.output]
         build.finish()
         self._mark(build, Status.PUBLISHING)
-        steps.publish(self._planned, action, build.output.generation.number, self._context())
+        number = build.output.generation.number
+        counts = steps.publish(self._planned, action, number, self._context())
         del self._roster.builds[action.output]
+        written = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        return f"{action.output}: generation {number} is active; keys: {written}"
 
     def successor(self, action: Action) -> Execution | None:
         """The execution of the generation that has become active; None if the output is gone."""

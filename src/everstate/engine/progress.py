@@ -144,6 +144,11 @@ class Progress:
             self._printed = now
             self._draw()
 
+    def tell(self, text: str) -> None:
+        """Say something that happened once."""
+        if not self._silent:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def lines(self) -> list[Line]:
         """The outputs now; those that have been drained as they ended."""
         now = {execution.name: self._line(execution) for execution in self._roster.executions.values()}

@@ -85,8 +85,8 @@ class Rollout:
             held_up = error
             logger.error("The new version is not active. %s", error)  # noqa: TRY400 - for people, without a traceback
             self._stop_builds()
-        else:
-            self._leases.give_building_back()
+        # Nothing is built any more: whoever approves, previews another version or gives this one up may do so.
+        self._leases.give_building_back()
         self._watch()
         if held_up is not None:
             raise held_up

@@ -10,6 +10,7 @@ from everstate.engine.outputs import create_topics
 from everstate.engine.planning import require_no_drift, require_possible
 from everstate.engine.signals import stopping_on_signals
 from everstate.engine.takeover import take_leases
+from everstate.topology.errors import LeaseHeldError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,21 +112,28 @@ class Runner:
             if self._announce is not None:
                 self._announce(planned.plan)
             create_topics(service.units(), site.log, service.on_error)
-            planned = take_leases(
-                lambda: self._plan(site),
-                site.leases,
-                log=site.log,
-                registry=site.registry,
-                home=site.home,
-                settings=self.settings,
-                wishes=operation.wishes,
-            )
+            planned = self._take_leases(site)
             operation.roll_out(
                 planned,
                 site,
                 lambda _, rollout: rollout.drain() if once else rollout.follow(),
                 self._started,
             )
+
+    def _take_leases(self, site: Site) -> Planned:
+        try:
+            return take_leases(
+                lambda: self._plan(site),
+                site.leases,
+                log=site.log,
+                registry=site.registry,
+                home=site.home,
+                settings=self.settings,
+                wishes=self._operation.wishes,
+            )
+        except LeaseHeldError as error:
+            ways = "With --standby this one waits until that has ended, with --take-over it takes its place."
+            raise LeaseHeldError(error.message, hint=f"{error.hint} {ways}") from error
 
     def _plan(self, site: Site) -> Planned:
         """The plan of this moment, if it can be carried out."""

@@ -131,16 +131,21 @@ def archived(planned: Planned, output: str, context: Context) -> PreparedOutput 
     return prepared(unit, generation, context.log, context.home, planned.levels.get(output, 0))
 
 
-def publish(planned: Planned, action: Action, number: int, context: Context) -> None:
-    """The cutover of a generation that has caught up; then what is kept too long goes."""
+def publish(planned: Planned, action: Action, number: int, context: Context) -> dict[str, int]:
+    """The cutover of a generation that has caught up; then what is kept too long goes.
+
+    Returns:
+        How many keys were new, changed, stale and unchanged.
+    """
     history = context.registry.read(action.output)
     why = "; ".join(difference.cause for difference in action.differences) or "asked for"
     if isinstance(action, Restore) and action.asked:
         why = f"rolled back: {why}"
-    cutover.publish(
+    _, comparison = cutover.publish(
         context.log, planned.units[action.output], history, _stored(history, number), leases=both(context), why=why
     )
     tidy(action.output, context)
+    return comparison.table.counts
 
 
 def both(context: Context) -> tuple[Lease, ...]:
