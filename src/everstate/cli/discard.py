@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from everstate.cli.service_file import load_service
-from everstate.cli.service_options import LogPath, ServiceFile, ServiceName, StateDir, existing_log
+from everstate.cli.service_options import LogPath, ServiceFile, ServiceName, StateDir, as_typed, existing_log
 
 
 def discard(
@@ -26,7 +26,11 @@ def discard(
     described = load_service(file, service=service)
     from everstate.engine import discarding  # noqa: PLC0415 - a mistake in the file shows first
 
-    given = {"log": existing_log(log, described), "state_dir": state_dir, "file": str(file)}
+    given = {
+        "log": existing_log(log, described),
+        "state_dir": state_dir,
+        "file": as_typed(file, service=service, log=log, state_dir=state_dir),
+    }
     gone = discarding.discard(described, output, number, dry_run=dry_run, **given)
     verb = "would be" if dry_run else "is"
     typer.echo(f"Generation {gone.number} of {output}, which was {gone.status}, {verb} discarded.")

@@ -19,6 +19,7 @@ from everstate.cli.service_options import (
     ServiceFile,
     ServiceName,
     StateDir,
+    as_typed,
     existing_log,
 )
 from everstate.plan.document import to_json
@@ -82,7 +83,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
         accept_truncated=accept_truncated or (),
         keep_topic=keep_topic,
         effects=effects,
-        file=str(file),
+        file=as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir),
     )
     report(made, Settings.resolve(), as_json=as_json, out=out)
     for refused in made.refusals:

@@ -17,6 +17,7 @@ from everstate.cli.service_options import (
     ServiceFile,
     ServiceName,
     StateDir,
+    as_typed,
     existing_log,
 )
 
@@ -54,13 +55,14 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     from everstate.engine.settings import Settings  # noqa: PLC0415 - as above
 
     names = outputs or []
+    typed = as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir)
     given: dict[str, Any] = {
         "log": existing_log(log, described),
         "to": to,
         "state_dir": state_dir,
         "approve": approve,
-        "file": str(file),
-        "approval_command": _command(str(file), names, to),
+        "file": typed,
+        "approval_command": _command(typed, names, to),
     }
     plan = plan_rollback(described, names, **given)
     if dry_run:
@@ -69,16 +71,16 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     if not quiet:
         print_plan(plan, Settings.resolve(), stderr=True)
     done = roll_back(described, names, show=False if quiet else None, **given)
-    for line in _told(done, str(file)):
+    for line in _told(done, str(file), typed):
         typer.echo(line)
 
 
-def _command(file: str, outputs: Sequence[str], to: int | None) -> str:
+def _command(typed: str, outputs: Sequence[str], to: int | None) -> str:
     number = ["--to", str(to)] if to is not None else []
-    return shlex.join(["everstate", "rollback", file, *outputs, *number, "--approve"])
+    return f"everstate rollback {typed} {shlex.join([*outputs, *number, '--approve'])}"
 
 
-def _told(done: Sequence[Restored], file: str) -> list[str]:
+def _told(done: Sequence[Restored], file: str, typed: str) -> list[str]:
     lines = []
     for one in done:
         counts = ", ".join(f"{one.counts.get(name, 0):,} {name}" for name in ("new", "changed", "stale", "unchanged"))
@@ -90,9 +92,9 @@ def _told(done: Sequence[Restored], file: str) -> list[str]:
     if others:
         names = ", ".join(one.output for one in others)
         lines.append(
-            f"{file} holds another version of {names}: everstate run {file} would deploy that one again. Put the "
+            f"{file} holds another version of {names}: everstate run {typed} would deploy that one again. Put the "
             "earlier version back into the file first."
         )
     else:
-        lines.append(f"{file} holds this version: everstate run {file} goes on with it.")
+        lines.append(f"{file} holds this version: everstate run {typed} goes on with it.")
     return lines

@@ -17,6 +17,7 @@ from everstate.cli.service_options import (
     Quiet,
     ServiceFile,
     ServiceName,
+    as_typed,
     existing_log,
 )
 from everstate.plan.refusals import refusal
@@ -129,7 +130,7 @@ def run(  # noqa: PLR0913 - each option is a parameter
         "standby": standby,
         "effects": effects,
         "plan": plan,
-        "file": str(file),
+        "file": as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir),
         "state_dir": state_dir,
         "scratch_dir": scratch_dir,
         "trigger": trigger,

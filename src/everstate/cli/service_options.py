@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from everstate.cli.log_option import require_log
+from everstate.topology.fingerprints.settings import is_secret
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from everstate.dsl.service import Service
 
 ServiceFile = Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")]
@@ -41,3 +45,27 @@ def existing_log(log: str | None, service: Service) -> str:
     address = log_address(log, service.log)
     require_log(address)
     return address
+
+
+def as_typed(
+    file: Path,
+    *,
+    service: str | None = None,
+    log: str | None = None,
+    assignments: Sequence[str] | None = None,
+    config: Path | None = None,
+    state_dir: Path | None = None,
+) -> str:
+    """The file with the options that say which version is meant, for commands in hints; secrets are not repeated.
+
+    Example:
+        >>> as_typed(Path("shop.py"), assignments=["least=5", "api_token=x"])
+        "shop.py --set least=5 --set 'api_token=***'"
+    """
+    words = [str(file)]
+    for option, value in (("--service", service), ("--log", log), ("--state-dir", state_dir), ("--config", config)):
+        words += [] if value is None else [option, str(value)]
+    for assignment in assignments or []:
+        name, sign, _ = assignment.partition("=")
+        words += ["--set", f"{name}{sign}***" if is_secret(name) else assignment]
+    return shlex.join(words)

@@ -104,6 +104,8 @@ def test_plan_over_lost_history_ends_with_a_code_of_its_own(log, tmp_path):
     shown = run("plan", file, code=HISTORY).stdout
     assert "hits: refuse\n" in shown
     assert f"everstate run {file} --accept-truncated clicks" in shown
+    shown = run("plan", file, "--log", log.url, "--set", "api_token=abc", code=HISTORY).stdout
+    assert f"everstate run {file} --log {log.url} --set 'api_token=***' --accept-truncated clicks" in shown
     assert "hits: recalculate\n" in run("plan", file, "--accept-truncated", "clicks").stdout
 
 
