@@ -18,6 +18,7 @@ from everstate.engine.build import Build
 from everstate.engine.execution import Execution
 from everstate.engine.guarding import check_guards
 from everstate.engine.outputs import create_own_topics, prepared
+from everstate.engine.planning import begins_empty
 from everstate.generations.generation import Status
 from everstate.plan.actions import Begin, Continue, Migrate, Nothing, Recalculate, Restore, Retire
 from everstate.topology.errors import EverstateError, GenerationError
@@ -106,9 +107,8 @@ class Deployment:
             return not self._is_fresh(action)
         return isinstance(action, (*_BUILT, Continue, Retire))
 
-    def _is_fresh(self, action: Begin) -> bool:
-        """Nothing was ever published, so there is nothing to compare with: it publishes from the beginning."""
-        return not action.keys and self._log.last_commit(self._planned.plan.service, action.output) is None
+    def _is_fresh(self, action: Action) -> bool:
+        return begins_empty(action, self._planned.plan.service, self._log)
 
     # -- hosting ------------------------------------------------------------------------------------------------------
 

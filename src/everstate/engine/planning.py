@@ -9,7 +9,7 @@ from everstate.engine.outputs import generation_folder, levels, prepared
 from everstate.engine.past import beyond, covered, unread
 from everstate.generations.registry import Registry
 from everstate.log.history.reading import load
-from everstate.plan.actions import Nothing
+from everstate.plan.actions import Begin, Nothing
 from everstate.plan.decisions import decide
 from everstate.plan.document import drift
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from everstate.generations.generation import Generation, History
     from everstate.log.history.archive import Archive
     from everstate.log.protocol import Log, TopicInfo
-    from everstate.plan.actions import Plan
+    from everstate.plan.actions import Action, Plan
     from everstate.topology.unit import Unit
 
 
@@ -80,6 +80,11 @@ def make_plan(service: Service, log: Log, home: Path, options: Options) -> Plann
     }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
     return Planned(plan, units, order, prints, histories, service.on_error)
+
+
+def begins_empty(action: Action, service: str, log: Log) -> bool:
+    """Whether nothing was ever published: a generation has nothing to be compared with and publishes from the start."""
+    return isinstance(action, Begin) and not action.keys and log.last_commit(service, action.output) is None
 
 
 def require_possible(planned: Planned) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.guarding import counts
 from everstate.engine.operation import Operation
+from everstate.engine.planning import begins_empty
 from everstate.engine.signals import stopping_on_signals
 from everstate.generations.cutover import compare
 from everstate.generations.difference import Difference, difference
@@ -18,8 +19,9 @@ from everstate.plan.actions import Retire
 from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from everstate.dsl.service import Service
-    from everstate.engine.deployment import Deployment
     from everstate.engine.operation import Site
     from everstate.engine.planning import Planned
     from everstate.engine.rollout import Rollout
@@ -63,24 +65,26 @@ def preview_service(service: Service, **given: Any) -> Plan:
             return now
         site.leases.take_building()
         planned = operation.plan(site)
-        found: list[Preview] = []
-
-        def course(deployment: Deployment, rollout: Rollout) -> None:
-            actions = [action for action in deployment.changes() if _comparable(action, planned, site.log)]
-            if not rollout.prepare(actions):
-                raise KeyboardInterrupt
-            found.extend(_preview(action, planned, site) for action in actions)
-
-        operation.roll_out(planned, site, course)
+        actions = [action for action in planned.plan.changes if _comparable(action, planned, site.log)]
+        if not all(isinstance(action, Retire) for action in actions):
+            operation.roll_out(planned, site, lambda _, rollout: _prepare(rollout, actions))
+        previews = tuple(_preview(action, planned, site) for action in actions)
         # As the next run will find it: with the generations that have been prepared.
-        return replace(operation.plan(site).plan, previews=tuple(found))
+        return replace(operation.plan(site).plan, previews=previews)
+
+
+def _prepare(rollout: Rollout, actions: Sequence[Action]) -> None:
+    if not rollout.prepare(actions):
+        raise KeyboardInterrupt
 
 
 def _comparable(action: Action, planned: Planned, log: Log) -> bool:
-    """Whether all topics are there: a preview creates none."""
+    """Whether there is something to compare with, and all topics are there: a preview creates none."""
+    if not action.publishes or begins_empty(action, planned.plan.service, log):
+        return False
     unit = planned.units.get(action.output)
     topics = [action.output] if unit is None else [action.output, *unit.topics]
-    return action.publishes and all(log.has_topic(topic) for topic in topics)
+    return all(log.has_topic(topic) for topic in topics)
 
 
 def _preview(action: Action, planned: Planned, site: Site) -> Preview:
