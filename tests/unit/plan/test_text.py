@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everstate.plan.actions import Plan
+from everstate.plan.actions import Estimate, Plan, Restore
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.text import Span, Style, plain, text
@@ -124,3 +124,16 @@ def test_text_with_square_brackets_is_kept_as_it_is() -> None:
 
 def test_text_of_an_empty_plan_is_one_line() -> None:
     assert plain(text(Plan("shop", ()))) == "Service shop: nothing changes."
+
+
+def test_text_of_a_preview_names_outputs_whose_changes_come_on_top() -> None:
+    plan = whole_story()
+    (preview,) = plan.previews
+    shown = plain(text(replace(plan, previews=(replace(preview, upstream=("orders-clean",)),))))
+    assert "  what changes in orders-clean comes on top of these counts\n" in shown
+
+
+def test_text_of_a_rollback_says_that_it_was_asked_for() -> None:
+    back = Restore(output="totals", fingerprint="f", active=2, generation=1, estimate=Estimate(0), asked=True)
+    shown = plain(text(Plan("shop", (back,))))
+    assert "  asked for with everstate rollback\n  Generation 1 takes over again: it catches up" in shown
