@@ -54,10 +54,10 @@ DELETING = [
     "registry.forgotten.before",
     "registry.forgotten.after",
 ]
-#: Covered elsewhere: those of a batch that publishes, of appends and compaction, and those that need a second process.
+#: Covered elsewhere: those of a batch that publishes, of appends, compaction and archives, and of two processes.
 ELSEWHERE = {
     *(name for name in CRASH_POINTS if name.startswith(("batch.", "sink.", "log.stage.", "log.append.", "log.c"))),
-    *(name for name in CRASH_POINTS if name.startswith(("log.delete.", "log.garbage.", "deployment."))),
+    *(name for name in CRASH_POINTS if name.startswith(("log.delete.", "log.garbage.", "deployment.", "history."))),
 }
 
 

@@ -1,8 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from everstate.plan.actions import Action, Begin, Continue, Estimate, Migrate, Nothing, Recalculate, Restore, Retire
+from everstate.plan.actions import (
+    Action,
+    Begin,
+    Continue,
+    Estimate,
+    Migrate,
+    Nothing,
+    Reading,
+    Recalculate,
+    Restore,
+    Retire,
+)
 from everstate.plan.guards import Limits, Policy, Risk, concerns, decision
 from everstate.plan.preview import Counts
 from everstate.topology.errors import ConfigurationError
@@ -64,6 +77,16 @@ def test_concerns_tombstones_beside_newly_dead_records_are_one_below_any_share()
 
 def test_concerns_newly_dead_records_without_tombstones_are_none() -> None:
     assert risks(unchanged=1_000, changed=3, newly_dead=10) == []
+
+
+def test_concerns_tombstones_of_a_truncated_source_are_one_below_any_share() -> None:
+    truncated = replace(RECALCULATE, sources=(Reading("orders", truncated="has lost 3 records to retention"),))
+    assert risks(truncated, stale=1, unchanged=99) == [Risk.EXPIRED_HISTORY]
+    assert risks(truncated, changed=1, unchanged=99) == []
+    (concern,) = concerns(Counts(stale=1, unchanged=99), RECALCULATE, expired=["orders"])
+    assert concern.message == (
+        "1 key of totals would be tombstoned, perhaps only because orders has lost the records that they came from."
+    )
 
 
 def test_concerns_retired_output_always_is() -> None:

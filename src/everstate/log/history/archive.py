@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from everstate.topology.errors import LogError
@@ -24,8 +24,8 @@ Gaps: TypeAlias = dict[str, dict[int, tuple[Range, ...]]]
 #: The most records and bytes of one file: a task reads a file whole, to see that every byte is what was written.
 FILE_RECORDS: Final = 262_144
 FILE_BYTES: Final = 32 << 20
-#: So many small neighbours are worth merging.
-MANY_SMALL: Final = 16
+#: Small files are merged into files that are about so many times as large.
+SIZE_STEP: Final = 16
 _VERSION: Final = 1
 
 
@@ -168,7 +168,7 @@ class Archive:
                     for number, part in known["partitions"].items()
                 }
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LogError(
                 f"the document of an archive is damaged: {error}", hint="Restore the log's folder from a backup."
             ) from error
@@ -201,26 +201,32 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
 def worth_merging(files: Sequence[ArchiveFile], *, most: int = FILE_RECORDS) -> Sequence[ArchiveFile]:
     """Small neighbours that should be one file; empty if there are none.
 
-    Files of about the same size are merged, the smallest first, so a record is rewritten only a few times.
+    Each merge makes a file of the next size, so a record is rewritten only as often as there are sizes.
     """
-    limit = MANY_SMALL
-    while limit <= most:
-        for small, run in groupby(files, key=lambda file: file.records < min(limit, most // 2)):
-            fitting = _fitting(list(run), most) if small else []
-            full = sum(file.records for file in fitting) >= most // 2
-            if len(fitting) >= MANY_SMALL or (full and len(fitting) > 1):
-                return fitting
-        limit *= MANY_SMALL
-    return ()
+    largest = most // 2
+    limit = min(SIZE_STEP, largest)
+    while True:
+        for run in _small_runs(files, limit, most):
+            for count, total in enumerate(accumulate(_weight(file, most) for file in run), start=1):
+                if total >= limit:  # not reached by one alone
+                    return run[:count]
+        if limit == largest:
+            return ()
+        limit = min(limit * SIZE_STEP, largest)
 
 
-def _fitting(run: Sequence[ArchiveFile], most: int) -> list[ArchiveFile]:
-    """The first of a run that follow each other without a gap and fit into one file."""
-    taken: list[ArchiveFile] = []
-    for file in run:
-        whole = [*taken, file]
-        follows = not taken or taken[-1].end == file.start
-        if not follows or sum(f.records for f in whole) > most or sum(f.size for f in whole) > FILE_BYTES:
-            break
-        taken = whole
-    return taken
+def _small_runs(files: Sequence[ArchiveFile], limit: int, most: int) -> list[list[ArchiveFile]]:
+    """Files below a size that follow each other without a gap."""
+    runs: list[list[ArchiveFile]] = [[]]
+    for file in files:
+        small = _weight(file, most) < limit
+        if not small or (runs[-1] and runs[-1][-1].end != file.start):
+            runs.append([])
+        if small:
+            runs[-1].append(file)
+    return runs
+
+
+def _weight(file: ArchiveFile, most: int) -> int:
+    """Of the most records that a file may have, how many this one is worth; few large records fill a file, too."""
+    return max(1, file.records, file.size * most // FILE_BYTES)
