@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 #: What a new version of an output does about the results so far.
-OnChange: TypeAlias = Literal["recalculate", "continue", "migrate"]
+OnChange: TypeAlias = Literal["recalculate", "continue"]
 
 
 class Kind(StrEnum):
