@@ -1,8 +1,8 @@
 """The test driver: a whole service in the test's own process, with the engine's own kernels and pages.
 
 What it does not simulate: Spark (planning, checkpoints, lost workers), a log on disk and its commits, several
-processes, and time that passes by itself. Everything that decides results is the engine's own code: decoding, kernels,
-pages, shards, encoding and Kafka's partitioner.
+processes, and time that passes by itself. Its topics forget nothing, so `keep_history=True` has no effect. Everything
+that decides results is the engine's own code: decoding, kernels, pages, shards, encoding and Kafka's partitioner.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from everstate.engine.history import Archiving, Archivist
+from everstate.engine.leases import Leases
 from everstate.log import EmbeddedLog
 from everstate.log.history.files import FOLDER, partition_folder
 from everstate.log.history.reading import named
@@ -174,3 +175,24 @@ def test_archivist_goes_by_the_services_own_lease(tmp_path):
     assert named(log, "svc", "t").files
     assert not named(log, "other", "t").files
     log.close()
+
+
+def test_leases_archive_while_they_are_held(shelf):
+    shelf.log.release(shelf.lease)
+    shelf.topic("t")
+    shelf.send("t", 2)
+    leases = Leases(
+        shelf.log,
+        "svc",
+        60,
+        lambda error: None,
+        [],
+        lambda lease: Archiving(Archivist(shelf.log, lease, shelf.home), ["t"], seconds=3600),
+    )
+    leases.take_building()
+    leases.give_building_back()
+    assert not shelf.files()
+    leases.take_publishing()
+    shelf.send("t", 2)
+    leases.release()
+    assert archived(shelf)["offset"].to_list() == [0, 1, 2, 3]

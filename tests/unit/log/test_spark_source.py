@@ -12,7 +12,9 @@ pyspark = pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows  # noqa: E402
 
+from everstate.log.history.reading import read_split  # noqa: E402
 from everstate.log.spark_source import LogReader, SourceOptions, grouped  # noqa: E402
+from tests.unit.log.history.conftest import Shelf  # noqa: E402
 
 
 @pytest.fixture
@@ -131,3 +133,21 @@ def test_grouped_largest_share_is_at_most_one_split_above_the_mean():
     sizes = [sum(end - start for _, _, start, end, _ in group) for group in groups]
     assert len(groups) == 4
     assert max(sizes) <= 60 / 4 + 3
+
+
+def test_batch_that_begins_before_the_topic_does_is_read_from_the_archive(tmp_path):
+    shelf = Shelf(tmp_path)
+    shelf.topic("t", partitions=2)
+    shelf.send("t", 9)
+    shelf.send("t", 4, partition=1)
+    shelf.archive("t", most=4)
+    shelf.expire("t")
+    shelf.send("t", 3)
+    source = reader(shelf.log, past=shelf.past().to_document())
+    found = read(source, {"t": {"0": 2, "1": 0}}, {"t": {"0": 12, "1": 3}})
+    records = pl.concat([read_split(shelf.log, split) for split in found])
+    places = records.select("partition", "offset").rows()
+    assert places == [*((0, n) for n in range(2, 12)), *((1, n) for n in range(3))]
+    with pytest.raises(OffsetOutOfRangeError):
+        read(reader(shelf.log), {"t": {"0": 2, "1": 0}}, {"t": {"0": 12, "1": 3}})
+    shelf.log.close()

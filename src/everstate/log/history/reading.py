@@ -64,17 +64,20 @@ def named(log: Log, service: str, topic: str) -> Archive:
     return Archive() if text is None else Archive.from_json(text)
 
 
-def load(log: Log, service: str, folder: Path, topic: str) -> Archive:
-    """The archive of a topic without the files that are gone."""
+def load(log: Log, service: str, folder: Path, topic: str, *, partition: int | None = None) -> Archive:
+    """The archive of a topic without the files that are gone; for one partition, only that one is looked at."""
+
+    def there(number: int, file: ArchiveFile) -> bool:
+        unseen = partition not in {None, number}
+        return unseen or (files.partition_folder(folder, topic, number) / file.name).is_file()
+
     archive = named(log, service, topic)
     while True:
-        there = archive.keeping(
-            lambda number, file: (files.partition_folder(folder, topic, number) / file.name).is_file()
-        )
+        kept = archive.keeping(there)
         # A file that is not there was lost, or has been merged since the document was read.
-        again = archive if len(there.files) == len(archive.files) else named(log, service, topic)
+        again = archive if len(kept.files) == len(archive.files) else named(log, service, topic)
         if again == archive:
-            return there
+            return kept
         archive = again
 
 
@@ -102,7 +105,7 @@ def splits(log: Log, past: Past, topic: str, partition: int, start: int, end: in
 def _pieces(log: Log, past: Past, wanted: Split, max_records: int) -> Iterator[Split]:
     topic, partition = wanted.topic, wanted.partition
     begin = log.begin_offsets([topic])[topic][partition]
-    part = load(log, past.service, Path(past.folder), topic).partition(partition)
+    part = load(log, past.service, Path(past.folder), topic, partition=partition).partition(partition)
     position = wanted.start
     while position < wanted.end:
         file = part.covering(position) if position < begin or topic in past.whole else None
