@@ -7,8 +7,8 @@ from everstate import col
 from everstate.engine import steps
 from everstate.engine.clearing import clear_state
 from everstate.engine.leases import Leases
-from everstate.engine.outputs import create_topics
-from everstate.engine.past import beginning, unread
+from everstate.engine.outputs import PreparedOutput, create_topics, generation_folder
+from everstate.engine.past import beginning, past_of, unread
 from everstate.engine.planning import make_plan, require_possible
 from everstate.engine.settings import Settings
 from everstate.generations.registry import Registry
@@ -27,9 +27,10 @@ def shelf(tmp_path):
     shelf.log.close()
 
 
-def service(version=0, *, stateful=False, keep=True):
+def service(version=0, *, stateful=False, table=False, keep=True):
     app = es.Service("svc", on_error="skip")
-    rows = app.stream("t", schema=int, keep_history=keep)
+    read = app.table if table and not stateful else app.stream
+    rows = read("t", schema=int, keep_history=keep)
     if stateful:
         rows.apply(lambda row, state: version, stateful=True, schema=int).to("out")
     else:
@@ -151,3 +152,32 @@ def test_clear_keeps_the_archive(shelf):
     assert cleared == ["out"]
     assert shelf.files() == [name for name in files if name.startswith(FOLDER)]
     assert plan(shelf, service(1)).plan.actions[0].sources[0].archived == 5
+
+
+def test_gaps_that_a_generation_does_without_are_in_the_registry(shelf):
+    shelf.topic("t")
+    shelf.send("t", 5)
+    shelf.archive("t")
+    shelf.send("t", 2)
+    shelf.expire("t")
+    shelf.send("t", 1)
+    begun(shelf, service())
+    generation = Registry(shelf.log, "svc").read("out").active
+    assert (generation.initial, generation.missing) == ({"t": {0: 0}}, {"t": {0: ((5, 7),)}})
+
+
+@pytest.mark.parametrize(
+    ("stateful", "expires", "whole"), [(True, False, ("t",)), (False, True, ("t",)), (False, False, ())]
+)
+def test_compacted_topic_is_read_from_its_archive_where_only_that_knows_all(shelf, stateful, expires, whole):
+    shelf.topic("t", compact=True)
+    shelf.send("t", 4, keys=[b"a"])
+    app = service(stateful=stateful, table=True)
+    begun(shelf, app)
+    shelf.archive("t")
+    if expires:
+        shelf.expire("t")
+    generation = Registry(shelf.log, "svc").read("out").active
+    output = PreparedOutput(app.units()[0], generation_folder(shelf.home, "out", generation), generation, 0)
+    assert past_of(output, shelf.log, closed=True).whole == whole
+    assert past_of(output, shelf.log, closed=False) == shelf.past()
