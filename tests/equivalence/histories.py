@@ -161,10 +161,12 @@ def events(
 Pack = tuple[tuple[Event, ...], ...]
 
 
-def packs(*topics: st.SearchStrategy[Event], longest: int = LONGEST) -> st.SearchStrategy[Pack]:
+def packs(
+    *topics: st.SearchStrategy[Event], shortest: int = 1, longest: int = LONGEST, count: int = HISTORIES
+) -> st.SearchStrategy[Pack]:
     """Packs of histories over these topics."""
-    history = st.lists(st.one_of(topics), min_size=1, max_size=longest).map(tuple)
-    return st.lists(history, min_size=HISTORIES, max_size=HISTORIES).map(tuple)
+    history = st.lists(st.one_of(topics), min_size=shortest, max_size=longest).map(tuple)
+    return st.lists(history, min_size=count, max_size=count).map(tuple)
 
 
 def layouts(ways: int = 2, *, partitions: int = 4) -> st.SearchStrategy[list[Layout]]:

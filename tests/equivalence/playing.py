@@ -72,7 +72,7 @@ def check_tables(
                 assert shown(found) == first.setdefault(topic, shown(found)), (topic, layout)
                 assert_no_redundant_record(driver, topic)
 
-    _blaming(check, pack)
+    blaming(check, pack)
     PLAYED[family] += len(pack)
 
 
@@ -100,11 +100,11 @@ def check_streams(
                         rows[None].sort()
                 assert_same(found, wanted, f"{topic} on {layout}")
 
-    _blaming(check, pack)
+    blaming(check, pack)
     PLAYED[family] += len(pack)
 
 
-def _blaming(check: Callable[[Pack], None], pack: Pack) -> None:
+def blaming(check: Callable[[Pack], None], pack: Pack) -> None:
     """Checks a pack; if it fails, the first history that fails by itself is shown instead of all."""
     try:
         check(pack)

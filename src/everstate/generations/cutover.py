@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.generations.difference import Difference, difference, letter_difference
+from everstate.generations.difference import Difference, difference
 from everstate.generations.generation import (
     Generation,
     History,
@@ -15,6 +15,7 @@ from everstate.generations.generation import (
     own_dead_letters,
     own_topic,
 )
+from everstate.generations.letters import letter_difference
 from everstate.generations.registry import document, event, now_ms, to_json
 from everstate.kernels.output import RECORD, with_headers
 from everstate.log.crash import crash_point
@@ -58,7 +59,11 @@ def compare(log: Log, unit: Unit, generation: Generation) -> Comparison:
     there = _latest(log, output.topic) if output.kind is Kind.TABLE else _NOTHING
     dead = _latest(log, own_dead_letters(service, output.topic, generation))
     known = _latest(log, letters)
-    return Comparison(difference(table, there, text=output.format != "json"), letter_difference(dead, known), ends)
+    return Comparison(
+        difference(table, there, text=output.format != "json"),
+        letter_difference(dead, known, unit, log.latest),
+        ends,
+    )
 
 
 def publish(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -16,9 +15,6 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 
 _SAMPLES: Final = 5
-#: Where a reason says that a function has failed.
-_PLACE: Final = re.compile(r" \((?:.*:\d+ )?in [^ ()]+\)$")
-
 #: From a decoded value to what of it is compared.
 Meaning: TypeAlias = Callable[[Any], Any]
 
@@ -94,19 +90,6 @@ def difference(
     samples = {name: _sample(part) for name, part in (("new", new), ("changed", changed), ("stale", stale))}
     unchanged = both.height - new.height - changed.height
     return Difference(pl.concat(parts).sort("key"), new.height, changed.height, stale.height, unchanged, samples)
-
-
-def letter_difference(letters: pl.DataFrame, topic: pl.DataFrame) -> Difference:
-    """Compare dead letters with those on their topic; that a step stands on another line now is no news."""
-    return difference(letters, topic, meaning=_placeless)
-
-
-def _placeless(letter: Any) -> Any:
-    """A dead letter without the user's file and line, and the name of a function."""
-    if not isinstance(letter, dict):
-        return letter
-    reason = _PLACE.sub("", str(letter.get("reason")))
-    return {**letter, "step": str(letter.get("step")).partition(" at ")[0], "reason": reason}
 
 
 def _sample(rows: pl.DataFrame) -> list[tuple[bytes, bytes | None, bytes | None]]:

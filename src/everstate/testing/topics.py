@@ -92,10 +92,10 @@ class Topics:
         )
 
     def latest(self, topic: str) -> pl.DataFrame:
-        """The last record of every key, tombstones left out: key, value, ts and partition."""
+        """The last record of every key, tombstones left out: key, value, ts, partition and offset."""
         last = {record.key: record for record in self.all(topic) if record.key is not None}
-        rows = [(r.key, r.value, r.ts, r.partition) for r in last.values() if r.value is not None]
-        schema = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "partition": pl.Int32}
+        rows = [(r.key, r.value, r.ts, r.partition, r.offset) for r in last.values() if r.value is not None]
+        schema = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "partition": pl.Int32, "offset": pl.Int64}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def count(self, topic: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from everstate.generations.difference import difference, letter_difference
+from everstate.generations.difference import difference
+from everstate.generations.letters import letter_difference
 from everstate.plan.actions import Begin, Continue, Nothing, Retire
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
@@ -218,7 +219,7 @@ class _Compared:
             table = there = table.clear()
         return cls(
             difference(table, there, text=unit.output.format != "json"),
-            letter_difference(own.latest(letters), topics.latest(letters)),
+            letter_difference(own.latest(letters), topics.latest(letters), unit, topics.latest),
         )
 
     @property

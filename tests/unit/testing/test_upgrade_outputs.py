@@ -409,6 +409,22 @@ def test_upgrade_that_moves_a_step_to_another_line_repeats_no_letter():
     assert (upgrade.records, upgrade.dead_letters) == ([], [])
 
 
+def test_upgrade_of_a_chain_to_another_schema_brings_no_letters_about_what_it_replaces():
+    def version(kind):
+        app = es.Service("s")
+        first = numbers(app).select(x=col("x").cast(kind)).to("first")
+        first.filter(col("x") > 0).to("second")
+        return app
+
+    driver = es.testing.Driver(version(float))
+    send(driver, ("a", "p", 1), ("b", "p", 2))
+    upgrade = driver.upgrade(version(int), approval="wait")
+    assert written(upgrade) == [("a", {"x": 1}), ("b", {"x": 2})] * 2
+    assert upgrade.dead_letters == []
+    assert driver.table("second") == {"a": {"x": 1}, "b": {"x": 2}}
+    assert driver.upgrade(version(int), recalculate=["second"]).dead_letters == []
+
+
 def test_upgrade_whose_function_fails_for_good_changes_nothing():
     driver = es.testing.Driver(parsed(5, on_error="fail"))
     send(driver, ("a", "p", 3))
