@@ -8,16 +8,22 @@ Example:
     >>> _ = orders.group_by("customer").agg(total=col("amount").sum(), orders=es.count()).to("customer-totals")
 """
 
-from polars import col, lit, when
+from __future__ import annotations
 
-from everstate import testing
-from everstate.dsl.aggregates import collect, count, median, quantile, top_k
-from everstate.dsl.service import Service
-from everstate.dsl.stream import Stream
-from everstate.dsl.table import Table
-from everstate.kernels.state import State
-from everstate.topology.declarations import declare
-from everstate.topology.errors import EverstateError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polars import col, lit, when
+
+    from everstate import testing
+    from everstate.dsl.aggregates import collect, count, median, quantile, top_k
+    from everstate.dsl.service import Service
+    from everstate.dsl.stream import Stream
+    from everstate.dsl.table import Table
+    from everstate.kernels.state import State
+    from everstate.topology.declarations import declare
+    from everstate.topology.errors import EverstateError
 
 __all__ = [
     "EverstateError",
@@ -38,3 +44,29 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# Spark starts half a dozen Python processes for a query, most of which need a module or two of ours. Whoever names one
+# of these gets it then, so that no process pays for what it does not use.
+_HOMES = {
+    "EverstateError": "everstate.topology.errors",
+    "Service": "everstate.dsl.service",
+    "State": "everstate.kernels.state",
+    "Stream": "everstate.dsl.stream",
+    "Table": "everstate.dsl.table",
+    "declare": "everstate.topology.declarations",
+    **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
+    **dict.fromkeys(("col", "lit", "when"), "polars"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return import_module("everstate.testing")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

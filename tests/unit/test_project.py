@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+import everstate
+import everstate.log
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "everstate"
@@ -104,3 +108,17 @@ def test_make_help_lists_every_documented_command():
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for command in ("setup", "demo", "test", "test-all", "bench", "lint", "format"):
         assert re.search(rf"^make {command} ", listed, flags=re.MULTILINE)
+
+
+def test_processes_that_spark_starts_to_ask_about_a_query_load_no_kernels():
+    modules = "everstate.engine.job, everstate.engine.processor, everstate.log.spark_source"
+    program = f"import sys, {modules}; print(sorted(sys.modules.keys() & {{'numpy', 'polars', 'pyarrow'}}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_package_gives_every_name_that_it_announces():
+    assert all(getattr(everstate, name) is not None for name in everstate.__all__)
+    assert all(getattr(everstate.log, name) is not None for name in everstate.log.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Sevrice'"):
+        _ = everstate.Sevrice

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import cloudpickle
 
-from everstate.kernels.order import Order
-
 if TYPE_CHECKING:
     from types import ModuleType
 
     from everstate.kernels.directory import PagePolicy
+    from everstate.kernels.order import Order
     from everstate.log.protocol import Log, Vector
     from everstate.topology.unit import Unit
 
@@ -81,7 +80,11 @@ class Job:
     @cached_property
     def order(self) -> Order | None:
         """The order of rows that arrived in earlier micro-batches."""
-        return Order(self.vectors, self.unit().topics) if self.vectors else None
+        if not self.vectors:
+            return None
+        from everstate.kernels.order import Order  # noqa: PLC0415 - not in processes that only ask what the state is
+
+        return Order(self.vectors, self.unit().topics)
 
     def log(self) -> Log:
         """The log; each process opens it once, and none inherits it from the process that it was forked from."""
