@@ -60,6 +60,21 @@ def test_upgrade_of_a_stream_leaves_what_it_has_published_and_goes_on_with_rebui
     assert rows(driver) == [("a", 1, 1), ("a", 2, 2), ("a", 6, 3)]
 
 
+def test_upgrade_of_a_stream_without_state_leaves_what_it_has_published():
+    def version(factor):
+        app = es.Service("s")
+        app.stream("in", key="id", schema={"x": int}).select(x=col("x") * factor).to("out")
+        return app
+
+    driver = es.testing.Driver(version(1), partitions=2)
+    for x in (1, 2, 3):
+        driver.send("in", f"k{x}", {"x": x})
+    assert driver.upgrade(version(10)).records == []
+    assert driver.upgrade(version(10), recalculate=["out"]).records == []
+    driver.send("in", "k4", {"x": 4})
+    assert [record.value["x"] for record in driver.records("out")] == [1, 2, 3, 40]
+
+
 def _interrupted(driver):
     driver.send("in", "a", {"x": 2}, partition=0)
     driver.send("in", "b", {"x": 3}, partition=1)
