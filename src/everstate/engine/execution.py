@@ -84,7 +84,7 @@ class Execution:
             max_records=settings.recalculation_records if closed else settings.max_records,
             order=(unit.service, output.name) if ordered else (),
             end=end,
-            past=past_of(output, log, closed=closed),
+            past=past_of(output, log, self._position),
         )
         self._sink = Sink(
             job=job,

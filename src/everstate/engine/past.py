@@ -51,9 +51,9 @@ def beginning(log: Log, service: str, home: Path, described: UnitPrint, topics: 
     return initial, missing
 
 
-def beyond(archive: Archive, ends: dict[int, int]) -> bool:
-    """Whether an archive has offsets that its topic has not got to."""
-    return any((part.end or 0) > ends.get(number, 0) for number, part in archive.partitions.items())
+def beyond(archive: Archive, offsets: dict[int, int]) -> bool:
+    """Whether an archive goes further than these offsets, in any partition."""
+    return any((part.end or 0) > offsets.get(number, 0) for number, part in archive.partitions.items())
 
 
 def unread(log: Log, service: str, home: Path, topics: Sequence[str], stands: Vector, missing: Gaps) -> Iterator[str]:
@@ -69,25 +69,27 @@ def unread(log: Log, service: str, home: Path, topics: Sequence[str], stands: Ve
                 break
 
 
-def past_of(output: PreparedOutput, log: Log, *, closed: bool) -> Past:
+def past_of(output: PreparedOutput, log: Log, position: Vector) -> Past:
     """Where a generation finds what its sources no longer have.
 
-    While it is built, a compacted topic is read from its archive as far as that goes, if a step needs every record or
-    the topic has lost its beginning: only the archive knows of all deletions then.
+    As long as it has not caught up, a compacted topic is read from its archive as far as that goes, if a step needs
+    every record or the topic has lost its beginning: only the archive knows of all deletions then.
+
+    Args:
+        output: The generation.
+        log: The log.
+        position: Where it is in its sources.
     """
     unit, generation, home = output.unit, output.generation, output.folder.home
-    past = Past(service=unit.service, folder=str(home), missing=generation.missing)
-    if not closed:
-        return past
     wanted = needs(UnitPrint.from_json(generation.description))
     whole = [
         topic
         for topic in unit.topics
-        if load(log, unit.service, home, topic).files
+        if beyond(load(log, unit.service, home, topic), position.get(topic, {}))
         and (info := log.describe(topic)).config.compact
         and (wanted.get(topic) is Need.ALL or _expired(generation, info))
     ]
-    return Past(service=past.service, folder=past.folder, whole=tuple(whole), missing=past.missing)
+    return Past(service=unit.service, folder=str(home), whole=tuple(whole), missing=generation.missing)
 
 
 def _expired(generation: Generation, info: TopicInfo) -> bool:

@@ -179,5 +179,5 @@ def test_compacted_topic_is_read_from_its_archive_where_only_that_knows_all(shel
         shelf.expire("t")
     generation = Registry(shelf.log, "svc").read("out").active
     output = PreparedOutput(app.units()[0], generation_folder(shelf.home, "out", generation), generation, 0)
-    assert past_of(output, shelf.log, closed=True).whole == whole
-    assert past_of(output, shelf.log, closed=False) == shelf.past()
+    assert past_of(output, shelf.log, generation.initial).whole == whole
+    assert past_of(output, shelf.log, {"t": {0: 4}}) == shelf.past()
