@@ -158,6 +158,23 @@ def test_upgrade_away_from_the_order_of_arrival_and_back_knows_that_order():
     assert driver.table("out") == {"k": "bacd"}
 
 
+def test_upgrade_to_another_source_reads_its_records_where_they_were_sent():
+    def version(*topics):
+        def joined(text, row) -> str:
+            return text + row
+
+        app = es.Service("s")
+        rows, *others = (app.stream(topic, key="id", schema=str) for topic in topics)
+        rows = rows.merge(*others) if others else rows
+        rows.group_by("id").aggregate(str, joined, schema=str).to("out")
+        return app
+
+    driver = es.testing.Driver(version("in"), topics={"more": ()})
+    for topic, text in (("in", "b"), ("more", "x"), ("in", "a"), ("more", "y")):
+        driver.send(topic, "k", text, ts=9 if text == "b" else 1)
+    assert written(driver.upgrade(version("in", "more"))) == [("k", "bxay")]
+
+
 # -- chains -----------------------------------------------------------------------------------------------------------
 
 
