@@ -26,15 +26,15 @@ test-all: test ## everything: `make test`, then the crash matrix and the long ra
 
 long: setup ## only what `make test-all` adds to `make test`
 	$(PYTEST) -n 2 -m "long and not spark and not recovery"
-	$(PYTEST) -m "long and (spark or recovery)"
+	$(PYTEST) -n 2 -m "long and (spark or recovery)"
 
 unit: ## the tests but the long ones, without set-up and lint
 	$(PYTEST) -n 2 -m "not long and not spark and not recovery" --ignore tests/docs
-	$(PYTEST) -m "not long and (spark or recovery)" --ignore tests/docs
+	$(PYTEST) -n 2 -m "not long and (spark or recovery)" --ignore tests/docs
 
 docs-test: ## the examples in docstrings, README and docs
 	$(PYTEST) --doctest-modules src/everstate
-	$(PYTEST) tests/docs
+	$(PYTEST) -n 2 tests/docs
 
 bench: setup ## measure; prints figures and writes build/bench.json
 	@$(PYTHON_IN_VENV) -m bench
