@@ -45,7 +45,7 @@ class Settings:
         retain_generations: How many replaced generations of an output keep their state, so that going back to them
             needs no replay.
         approval: What happens to a cutover that would remove much: "wait" leaves the active generation in place until
-            it is approved, "fail" stops with an error, "approve" goes on.
+            it is approved, "fail" gives the new one up and stops with an error, "approve" goes on.
         tombstone_share: The share of a table's keys that a cutover may remove without approval.
         tombstone_least: A table with fewer keys has no such limit.
         quick_start: Java compiles less, which starts sooner and runs slower: for short runs and tests.
