@@ -172,6 +172,6 @@ def test_second_process_is_refused_while_the_first_lives(world):
     world.send(10)
     lease = world.log.acquire("survivor")
     code, output = world.run()
-    assert code == 1
+    assert code == 4
     assert f"process {os.getpid()}" in output
     world.log.release(lease)

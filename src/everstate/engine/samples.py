@@ -21,6 +21,7 @@ from everstate.kernels.stage import ingest, run_stage
 from everstate.topology.errors import EverstateError
 from everstate.topology.fingerprints import libraries
 from everstate.topology.prints import UnitPrint
+from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
     from everstate.generations.generation import Generation
@@ -68,7 +69,8 @@ def mismatch(folder: OutputFolder, unit: Unit, policy: str) -> str:
 
 
 def evaluated(unit: Unit, policy: str, inputs: dict[str, list[list[Any]]]) -> str:
-    """The digest of what a unit makes of some records, in one micro-batch on one shard."""
+    """The digest of what a unit makes of some records, in one micro-batch on one shard; without side effects."""
+    unit = silenced(unit)
     ledger = Ledger(unit.topics, policy)
     parcels: list[Parcel] = []
     for topic, rows in inputs.items():

@@ -58,8 +58,11 @@ def take_leases(
     try:
         leases.take_publishing(take_over=wishes.take_over, standby=wishes.standby and not changed)
     except LeaseHeldError:
-        if not changed:
-            raise  # the old version goes on in its own process until the cutover
+        # Without an active generation the holder is about to deploy the first one: there is no older version to replace.
+        deployed = any(history.active is not None for history in planned.histories.values())
+        if not changed or not deployed:
+            raise
+        # Else the old version goes on in its own process until the cutover.
     if not changed:
         leases.give_building_back()
     return planned

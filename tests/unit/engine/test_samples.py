@@ -69,3 +69,13 @@ def test_sample_is_taken_once_and_only_with_the_libraries_of_the_generation(log,
 
 def test_mismatch_without_a_sample_is_none(folder):
     assert samples.mismatch(folder, unit(), "skip") == ""
+
+
+def test_sample_is_evaluated_without_side_effects(log, folder):
+    seen = []
+    app = es.Service("sampled")
+    app.stream("in", key="id", schema={"n": int}).peek(seen.append).to("out")
+    send(log, b'{"n": 1}')
+    samples.keep(folder, app.units()[0], generation(), log)
+    assert folder.sample_file.exists()
+    assert seen == []
