@@ -58,7 +58,7 @@ def take_leases(
     try:
         leases.take_publishing(take_over=wishes.take_over, standby=wishes.standby and not changed)
     except LeaseHeldError:
-        # Without an active generation the holder is about to deploy the first one: there is no older version to replace.
+        # Without an active generation the holder is about to deploy the first one: nothing older is to be replaced.
         deployed = any(history.active is not None for history in planned.histories.values())
         if not changed or not deployed:
             raise
