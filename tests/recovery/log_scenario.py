@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from everstate.log import Commit, EmbeddedLog, TopicConfig, combined_digest
+from everstate.log import Commit, Cutover, EmbeddedLog, TopicConfig, combined_digest
 
 BATCHES = 4
 DAY_MS = 86_400_000
@@ -36,6 +36,7 @@ def run(folder: Path) -> None:
     for number in range(log.describe("input").end[0], 3):
         log.append("input", pl.DataFrame({"key": [b"i"], "value": [b"%d" % number]}))
     publish_batches(log, folder / "checkpoint")
+    cut_over(log)
     log.compact("table")
     log.compact("events")
     log.append("scratch", pl.DataFrame({"key": [b"s"], "value": [b"s"]}))
@@ -64,6 +65,31 @@ def publish_batches(log: EmbeddedLog, checkpoint: Path) -> None:
         temporary = checkpoint.with_suffix(".new")
         temporary.write_text(str(batch_id))
         temporary.replace(checkpoint)
+    log.release(lease)
+
+
+def cut_over(log: EmbeddedLog) -> None:
+    """One generation takes the place of another, unless it has."""
+    log.create_topic("moved", TopicConfig(compact=True), exist_ok=True)
+    if log.get_meta("service", "generation") is not None:
+        return
+    lease = log.acquire("service")
+    staged = log.stage_all("moved", pl.DataFrame({"key": [b"m"], "value": [b"2"]}))
+    commit = Commit(
+        service="service",
+        output="moved",
+        generation="2",
+        query_id="q2",
+        batch_id=0,
+        start={"input": {0: 0}},
+        end={"input": {0: 1}},
+        digest=combined_digest(staged),
+        token=lease.token,
+        kind="cutover",
+    )
+    ends = log.end_offsets(["moved"])
+    documents, copies = {"generation": "2"}, {"__everstate.kept": "moved"}
+    log.cutover(Cutover(commit=commit, leases=(lease,), expected=ends, documents=documents, copies=copies), staged)
     log.release(lease)
 
 

@@ -50,6 +50,10 @@ def check_whole(folder):
     assert dict(log.latest("table").select("key", "value").iter_rows()) == table_after(len(events))
     last = log.last_commit("service", "output")
     assert (last.batch_id if last else -1) == len(events) - 1
+    if log.has_topic("moved"):
+        moved = log.get_meta("service", "generation") is not None
+        assert log.latest("moved")["value"].to_list() == ([b"2"] if moved else [])
+        assert log.has_topic("__everstate.kept") == moved
     log.close()
 
 
@@ -57,7 +61,8 @@ def check_end(folder):
     log = EmbeddedLog(folder / "log")
     assert log.read("input", 0, 0)["value"].to_list() == [b"0", b"1", b"2"]
     assert log.read("events", 0, 0)["value"].to_list() == [b"%d" % number for number in range(scenario().BATCHES)]
-    assert log.topics() == ["events", "input", "table"]
+    assert log.topics() == ["events", "input", "moved", "table"]
+    assert log.read("moved", 0, 0)["value"].to_list() == [b"2"]
     with log._store.manifest.reading() as database:
         named = {row["file"] for row in database.execute("SELECT file FROM segments")}
         retired = {row["file"] for row in database.execute("SELECT file FROM retired_files")}
