@@ -11,14 +11,20 @@ from everstate.log.opening import open_log
 from everstate.log.protocol import TopicConfig
 
 
+#: The session of this process: every folder that imports the fixture has one of its own, Spark has one a process.
+_sessions = []
+
+
 @pytest.fixture(scope="session")
 def spark():
     from everstate.engine.session import start_session, stop_session
     from everstate.engine.settings import Settings
 
-    session = start_session(Settings(cores=2, quick_start=True, memory="1g"), "tests")
-    yield session
-    stop_session(session)
+    if not _sessions:
+        _sessions.append(start_session(Settings(cores=2, quick_start=True, memory="1g"), "tests"))
+    yield _sessions[0]
+    if _sessions:  # all fixtures of this scope end together, when the tests do
+        stop_session(_sessions.pop())
 
 
 @pytest.fixture

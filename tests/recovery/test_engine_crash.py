@@ -110,7 +110,7 @@ def crash_at(world, point):
 
 
 def test_service_killed_around_the_commit_loses_and_doubles_nothing(world):
-    for point in ("sink.before_commit", "log.commit.after_transaction", "batch.after_state"):
+    for point in ("sink.before_commit", "log.commit.after_transaction"):
         crash_at(world, point)
     code, output = world.run()
     assert code == 0, output

@@ -130,6 +130,7 @@ def test_changed_source_key_recalculates(orders):
     assert orders.table("totals") == {}
 
 
+@pytest.mark.long
 def test_unchanged_version_writes_nothing_also_when_it_is_recalculated(orders):
     def version():
         app = es.Service("shop", shards=2)

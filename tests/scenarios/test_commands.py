@@ -78,6 +78,7 @@ def test_preview_counts_exactly_and_the_run_after_it_does_not_replay(shop, given
     assert shop.table("totals") == expected(range(11, 121), d=50)
 
 
+@pytest.mark.long
 def test_rollback_catches_up_without_a_replay_and_the_newer_file_comes_again(shop, given):
     shop.deploy(version())
     shop.deploy(version(factor=2))

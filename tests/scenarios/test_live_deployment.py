@@ -117,6 +117,7 @@ def live(tmp_path):
     live.log.close()
 
 
+@pytest.mark.long
 def test_new_version_beside_a_live_one_takes_over_and_the_old_process_is_told(live):
     live.send(60)
     old = live.start(1)

@@ -7,6 +7,7 @@ from bench.report import Figure
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_bench_quick_takes_a_measurement_and_writes_it(tmp_path, capsys):
     file = tmp_path / "bench.json"
     assert bench.main(["--quick", "--only", "startup", "--output", str(file)]) == 0
