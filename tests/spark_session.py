@@ -10,7 +10,6 @@ import pytest
 from everstate.log.opening import open_log
 from everstate.log.protocol import TopicConfig
 
-
 #: The session of this process: every folder that imports the fixture has one of its own, Spark has one a process.
 _sessions = []
 
