@@ -17,7 +17,7 @@ import everstate as es
 from everstate import col
 from everstate.log.protocol import TopicConfig
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 HISTORIES = 120
 PARTITIONS = 3

@@ -14,8 +14,8 @@ from everstate.engine.spread import murmur3
 from everstate.topology.errors import (
     CheckpointDamagedError,
     LeaseHeldError,
+    LogError,
     RecordError,
-    SegmentDamagedError,
     TopicNotFoundError,
 )
 
@@ -181,7 +181,7 @@ def test_damaged_segment_is_named_not_read(topics, run, tmp_path):
     content = bytearray(segment.read_bytes())
     content[len(content) // 2] ^= 0xFF
     segment.write_bytes(bytes(content))
-    with pytest.raises(SegmentDamagedError):
+    with pytest.raises(LogError, match=segment.name):
         run(totals(shards=1))
 
 
