@@ -84,14 +84,14 @@ def test_history_kept_recalculation_equals_a_run_over_everything_ever_sent(shop)
 
 
 def test_history_gone_is_refused_and_nothing_is_tombstoned(shop):
-    lives(shop, keep=False)
+    sent = lives(shop, keep=False)
     before = shop.table("totals")
     with pytest.raises(HistoryTruncatedError, match="topic orders has lost 60 records to retention"):
         shop.deploy(totals(20, keep=False))
-    assert shop.table("totals") == before == expected(orders(0, 60))
+    assert shop.table("totals") == before == expected(sent[:60])
     # The active version goes on, and it is as if nobody had asked.
     shop.deploy(totals(keep=False))
-    assert shop.table("totals") == expected(orders(0, 80))
+    assert shop.table("totals") == expected(sent)
 
 
 def test_history_gone_and_accepted_goes_on_but_tombstones_wait_for_approval(shop):
