@@ -33,7 +33,7 @@ class Build:
     batch, and the generation can be compared with its topic.
 
     Args:
-        session: Spark.
+        spark: Gives the session.
         output: The generation.
         log: The log.
         lease: The lease of building.
@@ -44,7 +44,7 @@ class Build:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Callable[[], SparkSession],
         output: PreparedOutput,
         log: Log,
         lease: Lease,
@@ -55,7 +55,7 @@ class Build:
     ) -> None:
         self.output = output
         self.read = 0
-        self._session = session
+        self._spark = spark
         self._log = log
         self._lease = lease
         self._settings = settings
@@ -147,7 +147,7 @@ class Build:
 
     def _begin_round(self) -> None:
         self._round = Execution(
-            self._session,
+            self._spark,
             self.output,
             self._log,
             self._lease,

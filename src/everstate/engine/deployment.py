@@ -60,7 +60,7 @@ class Deployment:
 
     Args:
         planned: The plan.
-        session: Spark.
+        spark: Gives the session; asked only when a query is started.
         log: The log.
         registry: The service's generations.
         leases: Those of publishing and of building.
@@ -75,7 +75,7 @@ class Deployment:
         self,
         planned: Planned,
         *,
-        session: SparkSession,
+        spark: Callable[[], SparkSession],
         log: Log,
         registry: Registry,
         leases: Leases,
@@ -86,7 +86,7 @@ class Deployment:
         checked: dict[str, PreparedOutput] | None = None,
     ) -> None:
         self._planned = planned
-        self._session = session
+        self._spark = spark
         self._log = log
         self._registry = registry
         self._leases = leases
@@ -151,7 +151,7 @@ class Deployment:
 
     def _execution(self, output: PreparedOutput) -> Execution:
         samples.keep(output.folder, output.unit, output.generation, self._log)
-        return Execution(self._session, output, self._log, self._leases.publishing(), self._settings)
+        return Execution(self._spark, output, self._log, self._leases.publishing(), self._settings)
 
     # -- building -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Deployment:
             create_own_topics(unit, generation, self._log)
             output = prepared(unit, generation, self._log, self._home, self._planned.levels[action.output])
             self._roster.builds[action.output] = Build(
-                self._session,
+                self._spark,
                 output,
                 self._log,
                 self._leases.building(),

@@ -18,6 +18,8 @@ from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
@@ -38,7 +40,7 @@ class Execution:
     """Starts, watches and stops the query of one generation.
 
     Args:
-        session: Spark.
+        spark: Gives the session.
         output: What to run.
         log: The log.
         lease: Under which it commits.
@@ -50,7 +52,7 @@ class Execution:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Callable[[], SparkSession],
         output: PreparedOutput,
         log: Log,
         lease: Lease,
@@ -61,7 +63,7 @@ class Execution:
         end: Vector | None = None,
     ) -> None:
         self.output = output
-        self._session = session
+        self._spark = spark
         self._settings = settings
         self._query: StreamingQuery | None = None
         self._once = False
@@ -115,7 +117,7 @@ class Execution:
         self._once = once
         self._began = time.monotonic()
         try:
-            self._query = start_query(self._session, self._plan, self._sink, self._settings, once=once)
+            self._query = start_query(self._spark(), self._plan, self._sink, self._settings, once=once)
         except Exception as error:
             raise root_cause(error, self.name) from error
 

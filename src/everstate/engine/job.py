@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,10 +115,16 @@ def is_users(module: ModuleType | Any) -> bool:
     name = getattr(module, "__name__", "")
     if not file or name == "__main__" or name.partition(".")[0] == _PACKAGE:
         return False  # cloudpickle takes __main__ by value anyway
+    return _is_users_file(file)
+
+
+@cache
+def _is_users_file(file: str) -> bool:
     path = Path(file).resolve()
     return path.suffix == ".py" and not any(path.is_relative_to(folder) for folder in _installed())
 
 
+@cache
 def _installed() -> list[Path]:
     folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     return [Path(folder).resolve() for folder in {*folders, sys.prefix, sys.base_prefix} if folder and folder != "/usr"]

@@ -12,7 +12,6 @@ from everstate.engine.history import Archiving, Archivist
 from everstate.engine.leases import Leases
 from everstate.engine.planning import make_plan, unchanged
 from everstate.engine.settings import Settings, log_address
-from everstate.engine.signals import listen
 from everstate.engine.wishes import Wishes
 from everstate.generations.registry import Registry
 from everstate.log.opening import open_log
@@ -119,14 +118,17 @@ class Operation:
         site: Site,
         course: Callable[[Deployment, Rollout], None],
         started: threading.Event | None = None,
+        *,
+        runs: bool = True,
     ) -> None:
-        """Start Spark and carry a plan out.
+        """Carry a plan out.
 
         Args:
             planned: The plan.
             site: Where.
             course: What to do of it.
             started: Set when the service's queries have been started.
+            runs: Spark is needed in any case, and started at once.
 
         Raises:
             EverstateError: If something fails; the rest has been stopped in an orderly way.
@@ -135,16 +137,17 @@ class Operation:
         from everstate.engine.deployment import Deployment, Roster  # noqa: PLC0415
         from everstate.engine.progress import Progress  # noqa: PLC0415
         from everstate.engine.rollout import Rollout  # noqa: PLC0415
-        from everstate.engine.session import start_session, stop_session  # noqa: PLC0415
+        from everstate.engine.spark import Spark  # noqa: PLC0415
 
         checked = unchanged(planned, site.log, site.home) if site.leases.publishes() else {}
-        session = self._session or start_session(self.settings, f"everstate {self.service.name}")
+        spark = Spark(self.settings, f"everstate {self.service.name}", self._session)
         try:
-            listen(self.stopping)  # PySpark has put its own handlers in place
+            if runs:
+                spark.begin()
             roster = Roster()
             deployment = Deployment(
                 planned,
-                session=session,
+                spark=spark.session,
                 log=site.log,
                 registry=site.registry,
                 leases=site.leases,
@@ -166,8 +169,7 @@ class Operation:
                 )
                 self._follow(course, deployment, rollout)
         finally:
-            if self._session is None:
-                stop_session(session)
+            spark.stop()
 
     def _follow(self, course: Callable[[Deployment, Rollout], None], deployment: Deployment, rollout: Rollout) -> None:
         try:

@@ -93,7 +93,7 @@ def roll_back(service: Service, outputs: Sequence[str] = (), *, to: int | None =
             if not rollout.replace():
                 raise KeyboardInterrupt
 
-        operation.roll_out(planned, site, course)
+        operation.roll_out(planned, site, course, runs=False)
         return [_restored(operation, site, action) for action in planned.plan.actions if isinstance(action, Restore)]
 
 

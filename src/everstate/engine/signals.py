@@ -20,16 +20,11 @@ def stopping_on_signals(stopping: threading.Event) -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    listen(stopping)
+    # PySpark puts its own in place only if Spark is started by the main thread.
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: stopping.set())
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def listen(stopping: threading.Event) -> None:
-    """Put the handlers in place; again after PySpark has put its own there."""
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            signal.signal(number, lambda *_: stopping.set())
