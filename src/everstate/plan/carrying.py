@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from everstate.plan.history import downstream, tables_of
 from everstate.plan.matching import Match, source_topics
 from everstate.plan.parts import changed_parts
 
@@ -41,12 +42,30 @@ def _obstacles(old: UnitPrint, new: UnitPrint, *, converts: bool) -> Iterator[st
     yield from (f"a {node.operation} was removed" for node in match.removed if node.operation in _MOVING)
     if _crossed(old, match) or match.rewired:
         yield "its steps take their rows from others than before"
+    if not converts:
+        yield from _taken_back(old, new, match)
     for was, now in match.kept:
         kinds = {part.kind for both in changed_parts(was, now) for part in both if part is not None}
         if kinds & _PLACING:
             yield f"the {now.operation} goes by another key"
         if not converts and _stores_otherwise(now, kinds - _PLACING, fed_otherwise=now.name in match.fed_otherwise):
             yield f"the {now.operation} stores something else"
+
+
+def _taken_back(old: UnitPrint, new: UnitPrint, match: Match) -> Iterator[str]:
+    """Steps between a table and its aggregate that are others now.
+
+    A change of a row takes back what its old value added. The new step would look at that old value in its own way, and
+    take back what was never added.
+    """
+    changed = [now for was, now in match.kept if any(True for _ in changed_parts(was, now))]
+    for unit, nodes, word in ((new, changed, "changed"), (new, match.added, "added"), (old, match.removed, "removed")):
+        tables = tables_of(unit)
+        retracting = {n.name for n in unit.nodes if n.operation == "aggregate" and tables.issuperset(n.inputs)}
+        for node in nodes:
+            on_table = not node.stateful and node.inputs and tables.issuperset(node.inputs)
+            if on_table and not retracting.isdisjoint(downstream(unit, node.name)):
+                yield f"a {node.operation} was {word} before an aggregate that takes back what earlier rows added"
 
 
 def _crossed(old: UnitPrint, match: Match) -> bool:

@@ -54,11 +54,11 @@ def needs(unit: UnitPrint) -> dict[str, Need]:
     A step that is not known to go by latest values alone needs every record.
     """
     nodes = {node.name: node for node in unit.nodes}
-    tables = _tables(unit)
+    tables = tables_of(unit)
     found: dict[str, Need] = {}
     for name, node in nodes.items():
         if topic := source_topic(node):
-            after = [nodes[other] for other in _downstream(unit, name)]
+            after = [nodes[other] for other in downstream(unit, name)]
             need = _need(name, after, tables, unit.kind)
             found[topic] = max(need, found.get(topic, Need.NOTHING), key=list(Need).index)
     return found
@@ -66,7 +66,7 @@ def needs(unit: UnitPrint) -> dict[str, Need]:
 
 def order_sensitive(unit: UnitPrint) -> tuple[str, ...]:
     """The steps whose results depend on the order in which rows of several partitions arrive."""
-    tables = _tables(unit)
+    tables = tables_of(unit)
     return tuple(node.name for node in unit.nodes if _by_arrival(node, tables))
 
 
@@ -104,7 +104,7 @@ def _by_arrival(node: NodePrint, tables: set[str]) -> bool:
     )
 
 
-def _tables(unit: UnitPrint) -> set[str]:
+def tables_of(unit: UnitPrint) -> set[str]:
     """The nodes that give a table: a table source, an aggregate, or a step whose inputs are all tables."""
     tables: set[str] = set()
     for node in unit.nodes:
@@ -113,7 +113,7 @@ def _tables(unit: UnitPrint) -> set[str]:
     return tables
 
 
-def _downstream(unit: UnitPrint, name: str) -> list[str]:
+def downstream(unit: UnitPrint, name: str) -> list[str]:
     """The nodes that rows of a node reach, in topological order."""
     reached = {name}
     for node in unit.nodes:

@@ -58,6 +58,16 @@ def totals(*, predicate: str = "amount > 0", by: str = "customer", result: str =
     )
 
 
+def clicks(*, predicate: str = "amount > 0") -> UnitPrint:
+    """The same on a stream, where nothing is ever taken back."""
+    return unit(
+        "totals",
+        source("orders"),
+        filtered("orders/filter", "orders", predicate),
+        grouped("totals/aggregate", "orders/filter", "customer", "sum(amount)"),
+    )
+
+
 def seen(*, stateful: bool = True, kind: str = "stream", **others) -> UnitPrint:
     """clicks as a stream, by default through a function with state."""
     step = node("clicks/stateful", "clicks", stateful=True, at="shop.py:6", fn=part("function", "count"))

@@ -4,7 +4,7 @@ import pytest
 
 from everstate.plan.carrying import obstacle
 from everstate.topology.prints import UnitPrint
-from tests.unit.plan.prints import filtered, node, part, seen, source, table, totals, unit
+from tests.unit.plan.prints import clicks, filtered, grouped, node, part, seen, source, table, totals, unit
 
 
 def with_filter(*names: str) -> UnitPrint:
@@ -23,7 +23,7 @@ def mapped(digest: str) -> UnitPrint:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (totals(), totals(predicate="amount > 5")),
+        (clicks(), clicks(predicate="amount > 5")),
         (with_filter("orders/filter"), with_filter("orders/filter", "orders/filter#2")),
         (with_filter("orders/filter", "orders/filter#2"), with_filter("orders/filter")),
         (mapped("a"), mapped("b")),
@@ -92,3 +92,12 @@ def test_obstacle_stream_that_gets_another_key_on_its_way_is_one() -> None:
     new = unit("seen", source("clicks"), rekeyed, again, kind="stream")
     assert obstacle(seen(), new, converts=False) == "a rekey was added"
     assert obstacle(new, seen(), converts=False) == "a rekey was removed"
+
+
+def test_obstacle_other_rows_between_a_table_and_its_aggregate_are_one() -> None:
+    reason = "a filter was {} before an aggregate that takes back what earlier rows added"
+    last = grouped("totals/aggregate", "orders/table", "customer", "sum(amount)")
+    without = unit("totals", *totals().nodes[:2], last)
+    assert obstacle(totals(), totals(predicate="amount > 5"), converts=False) == reason.format("changed")
+    assert obstacle(without, totals(), converts=False) == reason.format("added")
+    assert obstacle(totals(), without, converts=False) == reason.format("removed")

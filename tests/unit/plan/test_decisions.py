@@ -22,7 +22,7 @@ from everstate.plan.differences import Category
 from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts, SourceFacts
 from everstate.topology.errors import ConfigurationError
 from everstate.topology.prints import UnitPrint
-from tests.unit.plan.prints import grouped, seen, source, table, totals, unit, vips
+from tests.unit.plan.prints import clicks, grouped, seen, source, table, totals, unit, vips
 
 ORDERS = SourceFacts(topic="orders", records=1_000_000, start={0: 0, 1: 0}, end={0: 600_000, 1: 400_000})
 CLICKS = SourceFacts(topic="clicks", records=500, start={0: 0}, end={0: 500})
@@ -180,7 +180,7 @@ def test_decide_prepared_generation_needs_no_history() -> None:
 
 
 def test_decide_continue_carries_on_where_stored_state_fits() -> None:
-    action = only(totals(predicate="amount > 5"), running(totals()), on_change="continue")
+    action = only(clicks(predicate="amount > 5"), running(clicks()), on_change="continue")
     assert isinstance(action, Continue)
     assert action.records == 0
 
@@ -256,7 +256,7 @@ def test_decide_truncated_source_with_an_archive_is_whole() -> None:
 
 def test_decide_truncated_source_matters_to_nobody_who_does_not_recalculate() -> None:
     assert isinstance(only(totals(), running(totals()), LOST), Nothing)
-    continued = only(totals(predicate="x"), running(totals()), LOST, on_change="continue")
+    continued = only(clicks(predicate="x"), running(clicks()), LOST, on_change="continue")
     assert isinstance(continued, Continue)
 
 

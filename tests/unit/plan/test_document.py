@@ -11,7 +11,7 @@ from everstate.plan.document import drift, from_json, to_json
 from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts, SourceFacts
 from everstate.topology.errors import ConfigurationError
 from everstate.topology.prints import UnitPrint
-from tests.unit.plan.prints import seen, totals, vips
+from tests.unit.plan.prints import clicks, seen, totals, vips
 from tests.unit.plan.stories import SOURCES, configured_totals, outputs, whole_story
 
 ORDERS = SourceFacts(topic="orders", records=10, start={0: 0, 1: 0}, end={0: 6, 1: 4})
@@ -57,7 +57,7 @@ RESTORED = decide(
     [
         ("nothing", single(totals(), totals())),
         ("begin", single(totals())),
-        ("continue", single(totals(predicate="x"), totals(), on_change="continue")),
+        ("continue", single(clicks(predicate="x"), clicks(), on_change="continue")),
         ("recalculate", single(totals(by="x"), totals(), recalculate=("totals",))),
         ("migrate", single(totals(result="x"), totals(), on_change="migrate")),
         ("restore", RESTORED),
