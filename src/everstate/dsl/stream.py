@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import polars as pl
 
 from everstate.dsl import operations, stateful
 from everstate.dsl.flow import Flow
+from everstate.topology.errors import UnsupportedError
 from everstate.topology.location import caller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from everstate.dsl.table import Table
+    from everstate.topology.nodes import OnChange
 
 
 class Stream(Flow):
@@ -63,6 +69,65 @@ class Stream(Flow):
         if stateful:
             return self._stateful(fn, "update", None)
         return self._with(operations.updated(self.node, fn, caller()))
+
+    @overload
+    def to(self, topic: str, *, partitions: int | None = ..., format: str = ..., on_change: OnChange = ...) -> Self: ...
+
+    @overload
+    def to(
+        self,
+        topic: str,
+        *,
+        key: str | pl.Expr | Sequence[str | pl.Expr],
+        partitions: int | None = ...,
+        format: str = ...,
+        on_change: OnChange = ...,
+    ) -> Table: ...
+
+    def to(
+        self, topic: str, *, key: str | pl.Expr | Sequence[str | pl.Expr] | None = None, **declared: Any
+    ) -> Self | Table:
+        """Declare an output, as `Flow.to` does.
+
+        What a stream has published stands: a new version goes on where the old one stopped. With `key` each record can
+        be found again by that key, so the topic is a table of them, the newest of each key, and a new version corrects
+        it as it corrects any table: what differs is written, and a tombstone for a key that it no longer produces.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> clicks = app.stream("clicks", key="user", schema={"user": str, "id": str, "page": str})
+            >>> _ = clicks.filter(es.col("page") != "/health").to("visits", key="id")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("clicks", "ada", {"id": "c1", "page": "/buy"})
+            >>> driver.table("visits")
+            {'c1': {'user': 'ada', 'page': '/buy'}}
+
+        Args:
+            topic: The topic, and the output's name.
+            key: A column or expression that names the record, or several.
+            declared: As for `Flow.to`: partitions, format, on_change.
+        """
+        if key is None:
+            return super().to(topic, **declared)
+        location = caller()
+        if self.schema.scalar:
+            raise UnsupportedError(
+                "to(key=...) needs a value with columns, this one is a scalar",
+                location=location,
+                hint="Give it columns first: .map(lambda row: {...}, schema={...})",
+            )
+        by = operations.keying(self.node, [key] if isinstance(key, (str, pl.Expr)) else key, {}, {}, location)
+        columns = [name for name in self.schema.names if name not in by.key.names]
+        if not columns:
+            raise UnsupportedError(
+                "to(key=...) leaves no column for the value",
+                location=location,
+                hint="Keep one beside the key: .with_columns(...)",
+            )
+        newest = {name: pl.col(name).last() for name in columns}
+        table = self.service.as_table(stateful.aggregated(self.node, by, (), newest, location))
+        return table.to(topic, **declared)
 
     def _stateful(self, fn: Any, mode: str, schema: object | None) -> Self:
         return self._with(stateful.stateful(self.node, fn, mode, schema, caller()))

@@ -21,6 +21,10 @@ def events() -> es.Stream:
     return es.Service("shop").stream("events", key="id", schema=SCHEMA)
 
 
+def numbers() -> es.Stream:
+    return es.Service("shop").stream("numbers", schema=int)
+
+
 INFINITY = float("inf")
 MISTAKES = [
     ("unknown column in filter", errors.UnknownColumnError, lambda: orders().filter(col("amuont") > 1)),
@@ -31,6 +35,9 @@ MISTAKES = [
     ("unknown column in group_by", errors.UnknownColumnError, lambda: orders().group_by("region")),
     ("unknown column in agg", errors.UnknownColumnError, lambda: orders().group_by("id").agg(x=col("y").sum())),
     ("unknown column in rekey", errors.UnknownColumnError, lambda: orders().rekey("region")),
+    ("unknown column in to key", errors.UnknownColumnError, lambda: events().to("named", key="x")),
+    ("to key of a scalar", errors.UnsupportedError, lambda: numbers().to("named", key="value")),
+    ("to key without a value", errors.UnsupportedError, lambda: events().select("id").to("named", key="id")),
     ("unknown column in join on", errors.UnknownColumnError, lambda: orders().join(orders(), on="x")),
     ("filter that is not boolean", errors.SchemaError, lambda: orders().filter(col("amount") + 1)),
     ("types that do not fit", errors.SchemaError, lambda: orders().with_columns(x=col("amount") + col("customer"))),

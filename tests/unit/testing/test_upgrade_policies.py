@@ -310,3 +310,24 @@ def test_upgrade_with_an_unknown_policy_is_refused():
     floats(app)
     with pytest.raises(ConfigurationError, match="approve, wait, fail"):
         es.testing.Driver(app).upgrade(app, approval="maybe")
+
+
+@pytest.mark.parametrize("key", ["id", ["id"], col("id").alias("id"), ["shop", "id"]])
+def test_upgrade_stream_whose_records_have_names_is_corrected_as_a_table(key) -> None:
+    def version(least: int) -> es.Service:
+        app = es.Service("shop")
+        orders = app.stream("orders", key="shop", schema={"shop": str, "id": str, "amount": int})
+        orders.filter(col("amount") >= least).to("large", key=key)
+        return app
+
+    driver = es.testing.Driver(version(10), partitions=3)
+    for number in range(20):
+        driver.send("orders", f"s{number % 3}", {"id": f"o{number % 15}", "amount": number}, ts=number)
+    before = driver.table("large")
+    upgraded = driver.upgrade(version(13))
+    after = driver.table("large")
+    assert len(upgraded.records) == sum(after.get(name) != row for name, row in before.items()) > 0
+    fresh = es.testing.Driver(version(13), partitions=3)
+    for number in range(20):
+        fresh.send("orders", f"s{number % 3}", {"id": f"o{number % 15}", "amount": number}, ts=number)
+    assert after == fresh.table("large")
