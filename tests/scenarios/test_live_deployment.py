@@ -41,12 +41,13 @@ class Live:
         keys = [row["account"].encode() for row in rows]
         self.log.append("events", pl.DataFrame({"key": keys, "value": values, "ts": [row["id"] for row in rows]}))
 
-    def start(self, version, *options, **environment):
-        command = [sys.executable, "-m", "everstate.cli.main", "run", str(SERVICE), "--log", self.log.url]
-        command += ["--quick-start", "--memory", "1g", "--cores", "2", *options]
-        given = {"EVERSTATE_TEST_VERSION": str(version), "EVERSTATE_HEARTBEAT": "0.5", **environment}
+    def start(self, version, *options, command="run", **environment):
+        arguments = [sys.executable, "-m", "everstate.cli.main", command, str(SERVICE), "--log", self.log.url, *options]
+        settings = {"HEARTBEAT": "0.5", "QUICK_START": "1", "MEMORY": "1g", "CORES": "2"}
+        given = {f"EVERSTATE_{name}": value for name, value in settings.items()}
+        given |= {"EVERSTATE_TEST_VERSION": str(version), **environment}
         process = subprocess.Popen(
-            command, env={**os.environ, **given}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            arguments, env={**os.environ, **given}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self.processes.append(process)
         return process
@@ -225,3 +226,20 @@ def test_function_that_raises_near_the_end_of_a_recalculation_leaves_the_old_ver
     live.until(live.shows(1), old)
     assert live.stop(old)[0] == 0
     assert {dict(record.headers)["es-generation"] for record in live.records()} == {b"1"}
+
+
+@pytest.mark.long
+def test_rollback_beside_a_live_process_replaces_it_and_ends(live):
+    live.send(60)
+    assert live.ended(live.start(1, "--once"))[0] == 0
+    newer = live.start(2)
+    live.until(lambda: live.active() == 2, newer)
+    live.send(20)
+    code, output = live.ended(live.start(2, "--approve", command="rollback"))
+    assert code == 0, output
+    assert "totals: generation 1 is active again, in place of 2." in output
+    assert "would deploy that one again" in output
+    code, output = live.ended(newer)
+    assert code == 4, output
+    assert live.active() == 1
+    assert live.totals() == live.expected(1)
