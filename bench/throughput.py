@@ -55,7 +55,6 @@ def _compared(scale: Scale, keys: int, folder: Path, say: Callable[[str], None])
         inputs.write_files(files, lines, batch=number)
     seconds: dict[str, list[float]] = {"everstate": [], "aggregation": []}
     own = {**SETTINGS, "max_records": scale.batch_records}
-    own = {**SETTINGS, "max_records": scale.batch_records}
     for turn in range(scale.rounds):
         say(f"throughput, {keys:,} keys, round {turn + 1}: Everstate")
         arguments: dict[str, Any] = {
