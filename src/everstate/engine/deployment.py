@@ -19,6 +19,7 @@ from everstate.engine.execution import Execution
 from everstate.engine.guarding import check_guards
 from everstate.engine.outputs import create_own_topics, prepared
 from everstate.engine.planning import begins_empty
+from everstate.generations.comparison import Comparisons
 from everstate.generations.generation import Status
 from everstate.plan.actions import Begin, Continue, Migrate, Nothing, Recalculate, Restore, Retire
 from everstate.topology.errors import EverstateError, GenerationError
@@ -95,6 +96,7 @@ class Deployment:
         self._wishes = wishes
         self._roster = roster
         self._checked = dict(checked or {})
+        self._comparisons = Comparisons(log)
 
     # -- what there is to do ------------------------------------------------------------------------------------------
 
@@ -248,6 +250,7 @@ class Deployment:
         self._mark(build, Status.PUBLISHING)
         number = build.output.generation.number
         counts = steps.publish(self._planned, action, number, self._context())
+        self._comparisons.forget()
         del self._roster.builds[action.output]
         written = ", ".join(f"{count:,} {name}" for name, count in counts.items())
         return f"{action.output}: generation {number} is active; keys: {written}"
@@ -276,5 +279,10 @@ class Deployment:
 
     def _context(self) -> steps.Context:
         return steps.Context(
-            log=self._log, registry=self._registry, leases=self._leases, home=self._home, settings=self._settings
+            log=self._log,
+            registry=self._registry,
+            leases=self._leases,
+            home=self._home,
+            settings=self._settings,
+            comparisons=self._comparisons,
         )

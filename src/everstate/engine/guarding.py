@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everstate.generations.cutover import compare
 from everstate.plan.actions import Continue, Retire
 from everstate.plan.guards import Limits, Policy, concerns, decision
 from everstate.plan.preview import Counts
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from everstate.engine.planning import Planned
     from everstate.engine.steps import Context
     from everstate.engine.wishes import Wishes
-    from everstate.generations.cutover import Comparison
+    from everstate.generations.comparison import Comparison
     from everstate.plan.actions import Action
 
 
@@ -65,7 +64,7 @@ def _counted(action: Action, planned: Planned, context: Context) -> Counts:
     generation = context.registry.read(action.output).building
     if generation is None:
         return Counts()
-    return counts(compare(context.log, planned.units[action.output], generation))
+    return counts(context.comparisons.compare(planned.units[action.output], generation))
 
 
 def _expired(action: Action, context: Context) -> list[str]:

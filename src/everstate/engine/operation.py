@@ -13,6 +13,7 @@ from everstate.engine.leases import Leases
 from everstate.engine.planning import make_plan, unchanged
 from everstate.engine.settings import Settings, log_address
 from everstate.engine.wishes import Wishes
+from everstate.generations.comparison import Comparisons
 from everstate.generations.registry import Registry
 from everstate.log.opening import open_log
 
@@ -110,7 +111,14 @@ class Operation:
         """What a single step of a generation's life acts on."""
         from everstate.engine.steps import Context  # noqa: PLC0415 - loads Spark's pickling
 
-        return Context(log=site.log, registry=site.registry, leases=site.leases, home=site.home, settings=self.settings)
+        return Context(
+            log=site.log,
+            registry=site.registry,
+            leases=site.leases,
+            home=site.home,
+            settings=self.settings,
+            comparisons=Comparisons(site.log),
+        )
 
     def roll_out(
         self,

@@ -13,7 +13,7 @@ from everstate.engine.guarding import counts
 from everstate.engine.operation import Operation
 from everstate.engine.planning import begins_empty
 from everstate.engine.signals import stopping_on_signals
-from everstate.generations.cutover import compare
+from everstate.generations.comparison import Comparisons
 from everstate.generations.difference import Difference, difference
 from everstate.plan.actions import Retire
 from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
@@ -95,7 +95,7 @@ def _preview(action: Action, planned: Planned, site: Site) -> Preview:
     generation = site.registry.read(action.output).building
     if generation is None:
         return Preview(output=action.output, counts=Counts())
-    comparison = compare(site.log, unit, generation)
+    comparison = Comparisons(site.log).compare(unit, generation)
     return Preview(
         output=action.output,
         generation=generation.number,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from everstate.engine.leases import Leases
     from everstate.engine.planning import Planned
     from everstate.engine.settings import Settings
+    from everstate.generations.comparison import Comparisons
     from everstate.generations.registry import Registry
     from everstate.log.protocol import Lease, Log
     from everstate.plan.actions import Action, Retire
@@ -36,6 +37,7 @@ class Context:
     leases: Leases
     home: Path
     settings: Settings
+    comparisons: Comparisons
 
 
 def write(
@@ -142,7 +144,13 @@ def publish(planned: Planned, action: Action, number: int, context: Context) -> 
     if isinstance(action, Restore) and action.asked:
         why = f"rolled back: {why}"
     _, comparison = cutover.publish(
-        context.log, planned.units[action.output], history, _stored(history, number), leases=both(context), why=why
+        context.comparisons,
+        context.log,
+        planned.units[action.output],
+        history,
+        _stored(history, number),
+        leases=both(context),
+        why=why,
     )
     tidy(action.output, context)
     return comparison.table.counts

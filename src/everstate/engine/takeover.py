@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everstate.engine import steps
+from everstate.generations.comparison import Comparisons
 from everstate.plan.actions import Nothing
 from everstate.topology.errors import LeaseHeldError
 
@@ -42,7 +43,9 @@ def take_leases(
     Raises:
         LeaseHeldError: If a process of the same version runs or is being deployed.
     """
-    context = steps.Context(log=log, registry=registry, leases=leases, home=home, settings=settings)
+    context = steps.Context(
+        log=log, registry=registry, leases=leases, home=home, settings=settings, comparisons=Comparisons(log)
+    )
     planned = plan()
     suspended = _take_building(planned, leases, wishes)
     for output, history in registry.histories().items():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.generations.difference import Difference, difference
+from everstate.generations.difference import difference
 from everstate.generations.generation import (
     Generation,
     History,
@@ -15,7 +14,6 @@ from everstate.generations.generation import (
     own_dead_letters,
     own_topic,
 )
-from everstate.generations.letters import letter_difference
 from everstate.generations.registry import document, event, now_ms, to_json
 from everstate.kernels.output import RECORD, with_headers
 from everstate.log.crash import crash_point
@@ -25,6 +23,8 @@ from everstate.topology.nodes import Kind
 from everstate.topology.partitioner import partition_of
 
 if TYPE_CHECKING:
+    from everstate.generations.comparison import Comparison, Comparisons
+    from everstate.generations.difference import Difference
     from everstate.log.protocol import Lease, Log, Staged, Vector
     from everstate.topology.unit import Unit
 
@@ -33,41 +33,15 @@ _NOTHING: Final = pl.DataFrame(schema={**RECORD, "partition": pl.Int32()})
 _TRIES: Final = 100
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A generation beside what is on its topics.
-
-    Attributes:
-        table: Of the output; empty for a stream, whose records stand.
-        letters: Of its dead letters.
-        ends: Where the topics ended.
-    """
-
-    table: Difference
-    letters: Difference
-    ends: Vector
-
-
-def compare(log: Log, unit: Unit, generation: Generation) -> Comparison:
-    """Compare a generation that is being built with its topics."""
-    output, service = unit.output, unit.service
-    letters = f"{output.topic}.dlq"
-    present = [topic for topic in (output.topic, letters) if _exists(log, topic)]
-    ends = log.end_offsets(present)  # before the topics are read: what comes later shows as growth
-    built = own_topic(service, output.topic, generation)
-    table = _latest(log, built) if output.kind is Kind.TABLE else _NOTHING
-    there = _latest(log, output.topic) if output.kind is Kind.TABLE else _NOTHING
-    dead = _latest(log, own_dead_letters(service, output.topic, generation))
-    known = _latest(log, letters)
-    return Comparison(
-        difference(table, there, text=output.format != "json"),
-        letter_difference(dead, known, unit, log.latest),
-        ends,
-    )
-
-
 def publish(
-    log: Log, unit: Unit, history: History, generation: Generation, *, leases: tuple[Lease, ...], why: str
+    comparisons: Comparisons,
+    log: Log,
+    unit: Unit,
+    history: History,
+    generation: Generation,
+    *,
+    leases: tuple[Lease, ...],
+    why: str,
 ) -> tuple[History, Comparison]:
     """Make a generation the active one: both leases are held, its query has stopped, and it has caught up.
 
@@ -75,7 +49,7 @@ def publish(
         The output's generations after it, and what was published.
     """
     for _ in range(_TRIES):
-        comparison = compare(log, unit, generation)
+        comparison = comparisons.compare(unit, generation)
         after = successor(history, generation, comparison, _last_batch(log, unit, generation), why)
         staged = _staged(log, unit, generation, comparison)
         crash_point("cutover.staged")
@@ -190,8 +164,4 @@ def _last_batch(log: Log, unit: Unit, generation: Generation) -> int:
 
 
 def _latest(log: Log, topic: str) -> pl.DataFrame:
-    return log.latest(topic).select("key", "value", "ts", "partition") if _exists(log, topic) else _NOTHING
-
-
-def _exists(log: Log, topic: str) -> bool:
-    return log.has_topic(topic)
+    return log.latest(topic).select("key", "value", "ts", "partition") if log.has_topic(topic) else _NOTHING
