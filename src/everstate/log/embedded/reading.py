@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from everstate.log import records
@@ -140,7 +141,7 @@ def latest(store: Store, topic: str) -> pl.DataFrame:
         info = catalogue.describe(database, topic)
     ends = [
         last_of_each_key(scan(store, Place(topic, partition), info.start[partition], end))
-        for partition, end in info.end.items()
+        for partition, end in sorted(info.end.items())
         if end > info.start[partition]
     ]
     if not ends:
@@ -148,8 +149,8 @@ def latest(store: Store, topic: str) -> pl.DataFrame:
     whole = pl.concat(ends)
     if len(ends) > 1 and (partition_of(whole["key"], info.config.partitions) != whole["partition"]).any():
         # A key normally lives in one partition; where a producer chose otherwise, the younger record counts.
-        whole = _reduced([whole.sort("ts", "partition", maintain_order=True)])
-    return whole.filter(pl.col("value").is_not_null()).sort("partition", "offset")
+        whole = _reduced([whole.sort("ts", "partition", maintain_order=True)]).sort("partition", "offset")
+    return whole.filter(pl.col("value").is_not_null())
 
 
 def last_of_each_key(frames: Iterable[pl.DataFrame], *, keys: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -173,7 +174,13 @@ def last_of_each_key(frames: Iterable[pl.DataFrame], *, keys: pl.DataFrame | Non
 
 
 def _reduced(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """The last row of each key, in order; only keys and places are grouped, since that costs half of `unique`."""
+    """The last row of each key, in order.
+
+    Only keys and places are grouped, which costs half of `unique`, and rows are taken by a mask: by their places that
+    takes twice as long where a frame has many chunks.
+    """
     whole = pl.concat(frames)
     places = whole.lazy().select("key", pl.int_range(pl.len()).alias("$at")).group_by("key").agg(pl.col("$at").last())
-    return whole[places.collect()["$at"].sort()]
+    last = np.zeros(whole.height, np.bool_)
+    last[places.collect()["$at"].to_numpy()] = True
+    return whole.filter(pl.Series(last))
