@@ -15,6 +15,9 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 
 _SAMPLES: Final = 5
+_DECODE: Final = json.JSONDecoder().decode
+#: Not equal to itself for Python, but no difference.
+_NAN: Final = b"NaN"
 #: From a decoded value to what of it is compared.
 Meaning: TypeAlias = Callable[[Any], Any]
 
@@ -109,9 +112,13 @@ def same_value(one: bytes, other: bytes, meaning: Meaning = _itself) -> bool:
         (True, False)
     """
     try:
-        return _same(meaning(json.loads(one)), meaning(json.loads(other)))
+        # As text: from bytes, `json.loads` would look for their encoding first.
+        left, right = meaning(_DECODE(one.decode())), meaning(_DECODE(other.decode()))
     except ValueError:
         return one == other
+    if left != right and _NAN not in one:
+        return False  # most often: what is not even equal to Python needs no closer look
+    return _same(left, right)
 
 
 def _same(one: Any, other: Any) -> bool:
