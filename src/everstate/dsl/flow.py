@@ -34,7 +34,13 @@ class Flow:
         """The columns, key columns first."""
         return self.node.schema
 
-    def filter(self, condition: pl.Expr | str | Callable[..., Any], *, stateful: bool = False) -> Self:
+    def filter(
+        self,
+        condition: pl.Expr | str | Callable[..., Any],
+        *,
+        stateful: bool = False,
+        migrate: Callable[..., Any] | None = None,
+    ) -> Self:
         """Keep the rows for which the condition is true.
 
         A condition that is null counts as false. On a table a row that stops matching is deleted downstream: its key
@@ -54,9 +60,11 @@ class Flow:
         Args:
             condition: A Boolean expression, or a function of the row.
             stateful: On a stream: the function gets the state of the row's key as its second argument.
+            migrate: With `stateful=True`, as for `apply`.
         """
         if stateful:
-            return self._stateful(condition, "filter", None)
+            return self._stateful(condition, "filter", None, migrate)
+        operations.refuse_migrate(migrate, caller())
         return self._with(operations.filtered(self.node, condition, caller()))
 
     def select(self, *columns: str | pl.Expr, **named: str | pl.Expr) -> Self:
@@ -166,7 +174,10 @@ class Flow:
             partitions: Partitions of a new topic; by default as many as the source with the most.
             format: How values are written: "json", or "string" and "bytes" for a scalar schema.
             on_change: What a new version does: "recalculate" the output from the history of its sources and publish
-                what differs, or "continue" with the state that there is, so that only new records meet the new logic.
+                what differs; "continue" with the state that there is, so that only new records meet the new logic; or
+                "migrate" that state: columns that a source has got are null in it, the functions given as `migrate=`
+                convert what is the user's own, and results are derived anew. A sample of keys is recalculated first;
+                if it does not agree, or where state cannot be converted, the output is recalculated.
         """
         node = self.service.declare(self.node, topic, partitions, format, caller(), on_change)
         return self._with(node)
@@ -174,8 +185,8 @@ class Flow:
     def _with(self, node: Node) -> Self:
         return type(self)(self.service, node)
 
-    def _stateful(self, fn: Any, mode: str, schema: object | None) -> Self:
-        del fn, schema
+    def _stateful(self, fn: Any, mode: str, schema: object | None, migrate: Any = None) -> Self:
+        del fn, schema, migrate
         raise UnsupportedError(
             f"{mode}(stateful=True) works on streams, this is a table",
             location=caller(),

@@ -50,7 +50,13 @@ class Grouped:
         """  # noqa: D205 - one sentence that lists them all
         return self._table(stateful.aggregated(self._node, self._by, aggregates, named, caller()))
 
-    def reduce(self, add: Callable[..., Any], remove: Callable[..., Any] | None = None) -> Table:
+    def reduce(
+        self,
+        add: Callable[..., Any],
+        remove: Callable[..., Any] | None = None,
+        *,
+        migrate: Callable[..., Any] | None = None,
+    ) -> Table:
         """Combine rows two by two; the first row of a group is its first result. The schema stays.
 
         Args:
@@ -58,8 +64,9 @@ class Grouped:
             remove: (result, row) -> result, taking a row back out; only used on tables. `add` and `remove` must undo
                 each other and not depend on order. Without it a table's rows are kept and combined again in key order,
                 and nothing need be promised.
+            migrate: result of the version before -> result, for an output with `on_change="migrate"`: see `to`.
         """
-        return self._table(stateful.folded(self._node, self._by, (None, add, remove), None, caller()))
+        return self._table(stateful.folded(self._node, self._by, (None, add, remove), None, caller(), migrate))
 
     def aggregate(
         self,
@@ -67,6 +74,8 @@ class Grouped:
         add: Callable[..., Any],
         remove: Callable[..., Any] | None = None,
         schema: object | None = None,
+        *,
+        migrate: Callable[..., Any] | None = None,
     ) -> Table:
         """Fold rows into a value of its own schema.
 
@@ -77,8 +86,9 @@ class Grouped:
             add: (value, row) -> value.
             remove: (value, row) -> value; as for `reduce`.
             schema: The value's schema; else the return annotation of `add`.
+            migrate: value of the version before -> value, for an output with `on_change="migrate"`: see `to`.
         """
-        return self._table(stateful.folded(self._node, self._by, (init, add, remove), schema, caller()))
+        return self._table(stateful.folded(self._node, self._by, (init, add, remove), schema, caller(), migrate))
 
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)

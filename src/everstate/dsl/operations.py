@@ -48,6 +48,16 @@ def relabelled(schema: Schema, names: Mapping[str, str], location: Location | No
     return Schema(tuple(Field(new, schema.field(old).type.relaxed(), nullable=True) for old, new in names.items()))
 
 
+def refuse_migrate(migrate: object, location: Location | None) -> None:
+    """Without state there is nothing to convert."""
+    if migrate is not None:
+        raise UnsupportedError(
+            "migrate= converts the state of a step, and this one keeps none",
+            location=location,
+            hint="Pass stateful=True with it, or leave it out.",
+        )
+
+
 def filtered(node: Node, condition: Any, location: Location | None, earlier: Sequence[Any] = ()) -> Filter:
     """`filter` and, with the earlier conditions, a `branch`."""
     return Filter(

@@ -56,6 +56,7 @@ def folded(
     functions: tuple[Callable[..., Any] | None, Callable[..., Any], Callable[..., Any] | None],
     schema: object | None,
     location: Location | None,
+    migrate: Callable[..., Any] | None = None,
 ) -> Fold:
     """`group_by().reduce()` (no `init`; keeps the schema) and `group_by().aggregate()`."""
     init, add, remove = functions
@@ -79,6 +80,7 @@ def folded(
         init=None if init is None else function(init, location),
         add=function(add, location),
         remove=None if remove is None else function(remove, location),
+        migrate=None if migrate is None else function(migrate, location),
     )
 
 
@@ -144,7 +146,12 @@ def foreign_joined(
 
 
 def stateful(
-    node: Node, fn: Callable[..., Any], mode: str, schema: object | None, location: Location | None
+    node: Node,
+    fn: Callable[..., Any],
+    mode: str,
+    schema: object | None,
+    location: Location | None,
+    migrate: Callable[..., Any] | None = None,
 ) -> Stateful:
     """`apply`, `filter` and `update` with `stateful=True`."""
     if node.kind is Kind.TABLE:
@@ -164,6 +171,7 @@ def stateful(
         location=location,
         mode=mode,
         fn=function(fn, location),
+        migrate=None if migrate is None else function(migrate, location),
     )
 
 

@@ -34,7 +34,14 @@ class Stream(Flow):
         """Put streams of the same key and columns together."""
         return self._with(operations.merged([self.node, *(other.node for other in others)], caller()))
 
-    def apply(self, fn: Callable[..., Any], *, stateful: bool = False, schema: object | None = None) -> Self:
+    def apply(
+        self,
+        fn: Callable[..., Any],
+        *,
+        stateful: bool = False,
+        schema: object | None = None,
+        migrate: Callable[..., Any] | None = None,
+    ) -> Self:
         """Put the result of a function in the place of each row's value.
 
         With `stateful=True` the function gets the `State` of the row's key as its second argument. Rows of one key are
@@ -59,15 +66,27 @@ class Stream(Flow):
             fn: row -> value, or (row, state) -> value.
             stateful: Pass the state of the row's key.
             schema: What it returns; else the return annotation.
+            migrate: state -> state, both as dicts: makes the state of a key in the version before one of this version,
+                for an output with `on_change="migrate"`; see `to`.
         """
         if stateful:
-            return self._stateful(fn, "apply", schema)
+            return self._stateful(fn, "apply", schema, migrate)
+        operations.refuse_migrate(migrate, caller())
         return self._with(operations.mapped(self.node, fn, schema, caller()))
 
-    def update(self, fn: Callable[..., Any], *, stateful: bool = False) -> Self:
-        """Let a function change each row in place; what it returns is ignored. The columns stay the same."""
+    def update(
+        self, fn: Callable[..., Any], *, stateful: bool = False, migrate: Callable[..., Any] | None = None
+    ) -> Self:
+        """Let a function change each row in place; what it returns is ignored. The columns stay the same.
+
+        Args:
+            fn: Called with the row, or (row, state).
+            stateful: Pass the state of the row's key.
+            migrate: As for `apply`.
+        """
         if stateful:
-            return self._stateful(fn, "update", None)
+            return self._stateful(fn, "update", None, migrate)
+        operations.refuse_migrate(migrate, caller())
         return self._with(operations.updated(self.node, fn, caller()))
 
     @overload
@@ -129,5 +148,5 @@ class Stream(Flow):
         table = self.service.as_table(stateful.aggregated(self.node, by, (), newest, location))
         return table.to(topic, **declared)
 
-    def _stateful(self, fn: Any, mode: str, schema: object | None) -> Self:
-        return self._with(stateful.stateful(self.node, fn, mode, schema, caller()))
+    def _stateful(self, fn: Any, mode: str, schema: object | None, migrate: Any = None) -> Self:
+        return self._with(stateful.stateful(self.node, fn, mode, schema, caller(), migrate))

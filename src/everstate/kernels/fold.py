@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 GROUPS: Final = 0
 CONTRIBUTIONS: Final = 1
 
-_COUNT: Final = "$n"
-_LIVE: Final = "$live"
+COUNT: Final = "$n"
+LIVE: Final = "$live"
 #: What is stored of a group beside its aggregate: how many contributions count, whether there is an aggregate, and the
 #: highest position.
-_STORED: Final[dict[str, pl.DataType]] = {
+STORED: Final[dict[str, pl.DataType]] = {
     KEY: pl.Binary(),
-    _COUNT: pl.Int64(),
-    _LIVE: pl.Boolean(),
+    COUNT: pl.Int64(),
+    LIVE: pl.Boolean(),
     **{name: SYSTEM[name] for name in ORDER},
 }
 
@@ -86,7 +86,7 @@ def update(
         return empty(dict(node.schema.polars))
     keys = rows.select(KEY, *node.key.names).unique(KEY, keep="first")
     store, held = shard.keyed(number, GROUPS), shard.multi(number, CONTRIBUTIONS)
-    before = shaped(store.lookup(keys), _STORED | node.values.polars)
+    before = shaped(store.lookup(keys), STORED | node.values.polars)
     if node.inputs[0].kind is Kind.TABLE and (node.remove is None or emit_moves):
         groups, places = refolding.folded(node, rows, keys, held, shard.ledger)
         if not emit_moves:
@@ -97,7 +97,7 @@ def update(
     after = _frame(node, groups).join(places, on=KEY, how="left").select(before.columns)
     store.apply(after, before.join(after, on=KEY, how="anti")[KEY])
     old, new = (
-        frame.filter(pl.col(_LIVE)).join(keys, on=KEY, how="left", maintain_order="left") for frame in (before, after)
+        frame.filter(pl.col(LIVE)).join(keys, on=KEY, how="left", maintain_order="left") for frame in (before, after)
     )
     return differences(old, new, list(node.schema.names), causes=_latest(before, rows), moves=emit_moves)
 
@@ -166,7 +166,7 @@ def _doomed(rows: pl.DataFrame, groups: dict[bytes, Group], known: set[tuple[byt
 def _groups(node: Fold, before: pl.DataFrame) -> dict[bytes, Group]:
     values = row_values(before, node.values)
     groups = {}
-    for key, count, live, value in zip(before[KEY], before[_COUNT], before[_LIVE], values, strict=True):
+    for key, count, live, value in zip(before[KEY], before[COUNT], before[LIVE], values, strict=True):
         row = {SCALAR_COLUMN: value} if node.values.scalar else value
         groups[key] = Group(row if live else None, count)
     return groups
@@ -178,8 +178,8 @@ def _frame(node: Fold, groups: dict[bytes, Group]) -> pl.DataFrame:
     state = pl.DataFrame(
         {
             KEY: pl.Series(list(groups), dtype=pl.Binary),
-            _COUNT: pl.Series([group.count for group in groups.values()], dtype=pl.Int64),
-            _LIVE: pl.Series([group.value is not None for group in groups.values()], dtype=pl.Boolean),
+            COUNT: pl.Series([group.count for group in groups.values()], dtype=pl.Int64),
+            LIVE: pl.Series([group.value is not None for group in groups.values()], dtype=pl.Boolean),
         }
     )
     values = to_frame(list(live.values()), node.values).with_columns(pl.Series(KEY, list(live), dtype=pl.Binary))

@@ -6,10 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from everstate.kernels.directory import POLICY, Directory, PagePolicy
+from everstate.kernels.hashing import murmur2, shard_of
 from everstate.kernels.multistore import MultiStore
 from everstate.kernels.pages import KeyedStore
+from everstate.kernels.rows import KEY
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.order import Order
     from everstate.kernels.pages import PageStore
@@ -27,6 +33,7 @@ class Shard:
         ledger: Takes dead letters and counts.
         policy: How large pages are; measurements compare others with the usual one.
         order: Where earlier micro-batches ended, if this one repeats several of them.
+        share: Which shard of how many it is, for who has to know which keys it holds.
     """
 
     def __init__(
@@ -36,11 +43,13 @@ class Shard:
         ledger: Ledger,
         policy: PagePolicy | None = None,
         order: Order | None = None,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         known: dict[str, Any] = json.loads(bookkeeping) if bookkeeping else {}
         self.pages = pages
         self.ledger = ledger
         self.order = order
+        self._share = share
         self._policy = policy or POLICY
         self.stream_times: dict[str, int] = known.get("stream_times", {})
         self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}
@@ -64,6 +73,21 @@ class Shard:
             directory = self._directories.setdefault(number, Directory())
             self._stores[number] = kind(self.pages, number, directory, self._policy)
         return self._stores[number]
+
+    def replace(self, node: int, slot: int, rows: pl.DataFrame) -> None:
+        """Put these rows in the place of all that a store of one row a key has, whatever columns those have."""
+        number = node * SLOTS + slot
+        before = self._directories.get(number, Directory())
+        self.pages.delete(number, list(range(before.pages)))
+        self._directories[number] = Directory()
+        self._stores.pop(number, None)
+        self.keyed(node, slot).apply(rows, rows[KEY].clear())
+
+    def holds(self, keys: pl.Series) -> npt.NDArray[np.bool_]:
+        """Which keys belong to this shard."""
+        number, shards = self._share
+        mine: npt.NDArray[np.bool_] = shard_of(murmur2(keys), shards) == number
+        return mine
 
     def close(self) -> bytes:
         """Write the pages that changed; returns the bookkeeping for the next micro-batch."""

@@ -24,8 +24,10 @@ from everstate.kernels import (
     stream_time,
 )
 from everstate.kernels.ledger import Ledger
+from everstate.kernels.migration import migrate
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.kernels.standing import standing
 from everstate.topology.nodes import (
     Aggregate,
     Fold,
@@ -41,6 +43,9 @@ from everstate.topology.nodes import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from everstate.kernels.migration import Migration
     from everstate.kernels.shard import Shard
     from everstate.topology.unit import Edge, Unit
 
@@ -92,7 +97,14 @@ def ingest(unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger
     return parcels
 
 
-def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> list[Parcel]:
+def run_stage(
+    unit: Unit,
+    stage: int,
+    arrivals: list[Parcel],
+    shard: Shard,
+    migration: Migration | None = None,
+    witness: Callable[[int, pl.DataFrame], None] | None = None,
+) -> list[Parcel]:
     """One later stage on one shard.
 
     Args:
@@ -100,6 +112,8 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
         stage: Which stage.
         arrivals: The parcels addressed to it, from all tasks and earlier stages.
         shard: The shard's state; the caller closes it.
+        migration: The state is that of an earlier version: it is converted first, and the table begins anew.
+        witness: Is shown the rows that each node gives.
 
     Returns:
         Parcels for later stages and out of the unit; marks are passed on as long as a stage follows.
@@ -108,12 +122,15 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
     splits = stream_time.advance(shard.stream_times, pl.concat(marks)) if marks else None
     sent = [Parcel(stage + 1, MARKS, 0, frame) for frame in marks if stage < unit.depth]
     given: dict[int, pl.DataFrame] = {}
+    if migration is not None:
+        migrate(unit, stage, shard, migration)
     for number, node in unit.members(stage):
         inputs = [_input(unit, edge, arrivals, given, splits) for edge in unit.into(number)]
         if isinstance(node, Output):
-            settled = _is_settled(unit, number)
+            settled = migration is None and _is_settled(unit, number)
             sent.append(Parcel(OUT, number, RECORDS, output.update(node, inputs[0], settled=settled)))
             continue
+        before = standing(unit, number, shard) if migration is not None and number == migration.anew else None
         if all(rows.is_empty() for rows in inputs):
             rows = empty(node.schema.polars)
         elif type(node) in _STATEFUL:
@@ -122,7 +139,11 @@ def run_stage(unit: Unit, stage: int, arrivals: list[Parcel], shard: Shard) -> l
             rows = _STATEFUL[type(node)].update(node, unit.stores[number], inputs, shard, **moves)
         else:
             rows = stateless.update(node, pl.concat(inputs, how="diagonal"), shard.ledger)
+        if before is not None:
+            rows = pl.concat([before, rows.select(before.columns)])
         given[number] = rows
+        if witness is not None:
+            witness(number, rows)
         sent += _sent(unit, number, rows, shard.ledger)
     return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
 

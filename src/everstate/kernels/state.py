@@ -153,6 +153,18 @@ class Held:
         return encode(self.values)
 
 
+def checked(values: Any, where: str) -> dict[str, Any]:
+    """A whole state that did not come by way of `set`, as a copy that can be written.
+
+    Raises:
+        StateValueError: If it is not a dict of what state holds.
+    """
+    if type(values) is not dict:
+        raise StateValueError(f"{where}: the state of a key is a dict, not {_name(values)}", hint="Return a dict.")
+    found: dict[str, Any] = _checked(values, where)
+    return found
+
+
 def encode(values: dict[str, Any]) -> bytes:
     """The bytes of a key's state: equal states are equal bytes, whatever the order in which they were set."""
     if not values:

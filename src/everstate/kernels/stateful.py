@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 #: The column that holds a key's state.
 STATE: Final = "state"
 
-_STORED: Final[dict[str, pl.DataType]] = {KEY: pl.Binary(), STATE: pl.Binary()}
+#: What is stored of a key.
+STORED: Final[dict[str, pl.DataType]] = {KEY: pl.Binary(), STATE: pl.Binary()}
 
 
 def update(node: Stateful, number: int, inputs: list[pl.DataFrame], shard: Shard) -> pl.DataFrame:
@@ -47,11 +48,11 @@ def update(node: Stateful, number: int, inputs: list[pl.DataFrame], shard: Shard
     shard.ledger.drop("null_key", inputs[0].height - keyed.height)
     rows = by_arrival(keyed, shard.order)
     store = shard.keyed(number)
-    stored = shaped(store.lookup(rows.select(KEY).unique()), _STORED)
+    stored = shaped(store.lookup(rows.select(KEY).unique()), STORED)
     states = {key: Held(blob) for key, blob in stored.rows()}
     outcome = _called(node, rows, states)
     written = {key: held.blob() for key, held in states.items() if held.written}
-    kept = pl.DataFrame([(key, blob) for key, blob in written.items() if blob], schema=_STORED, orient="row")
+    kept = pl.DataFrame([(key, blob) for key, blob in written.items() if blob], schema=STORED, orient="row")
     store.apply(kept, pl.Series(KEY, [key for key, blob in written.items() if not blob], dtype=pl.Binary))
     return _with_results(node, rows, outcome, shard.ledger)
 

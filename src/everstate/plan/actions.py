@@ -196,18 +196,28 @@ class Migrate(Action):
 
     Attributes:
         estimate: How long a recalculation takes, should the sample not agree.
+        checked: State is converted; else it stays as it is, and only results are derived anew.
+        stream: The output is a stream, so what it has published stands.
+        resumes: Number of a generation with this fingerprint that is half built or prepared.
     """
 
     kind: ClassVar[str] = "migrate"
     publishes: ClassVar[bool] = True
     estimate: Estimate
+    checked: bool = True
+    stream: bool = False
+    resumes: int | None = None
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
+        state = f"The state of generation {self.active}"
+        published = "what the stream has published stands" if self.stream else "what differs is published"
+        if not self.checked:
+            return f"{state} stays as it is; {published}, without a replay."
         return (
-            f"The state of generation {self.active} is converted and a sample of its keys is recalculated; if they "
-            "differ, the output is recalculated."
+            f"{state} is converted and a sample of its keys is recalculated; then {published}. If the sample does not "
+            "agree, the output is recalculated."
         )
 
 

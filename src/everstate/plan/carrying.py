@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from everstate.plan.conversion import conversion
 from everstate.plan.history import downstream, tables_of
 from everstate.plan.matching import Match, source_topics
 from everstate.plan.parts import changed_parts
@@ -25,9 +26,11 @@ def obstacle(old: UnitPrint, new: UnitPrint, *, converts: bool) -> str:
     Args:
         old: The active version.
         new: The version to deploy.
-        converts: Stored values are converted first (`on_change="migrate"`), so only their keys must be the same.
+        converts: Stored values are converted first (`on_change="migrate"`), so their keys must be the same, and there
+            must be a way to convert them.
     """
-    return next(_obstacles(old, new, converts=converts), "")
+    found = next(_obstacles(old, new, converts=converts), "")
+    return found or (conversion(old, new).obstacle if converts else "")
 
 
 def _obstacles(old: UnitPrint, new: UnitPrint, *, converts: bool) -> Iterator[str]:

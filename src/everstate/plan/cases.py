@@ -20,6 +20,7 @@ from everstate.plan.actions import (
     Restore,
 )
 from everstate.plan.carrying import obstacle
+from everstate.plan.conversion import conversion
 from everstate.plan.differences import Category, Difference, differences
 from everstate.plan.facts import SourceFacts
 from everstate.plan.history import Need, gap, needs, order_sensitive
@@ -160,6 +161,8 @@ class Case:
         reason = obstacle(active.print, self.new, converts=migrates)
         if any(difference.category is Category.SHARDS for difference in self._differences):
             reason = reason or "the shards are others"
+        if migrates and self.facts.mismatch:
+            reason = reason or "the libraries of today calculate another result"
         if reason:
             word = "migrated" if migrates else "carried on"
             return self._recalculate(instead=f"State cannot be {word}: {reason}.")
@@ -167,8 +170,16 @@ class Case:
             return Continue(**self._base, sources=self._readings(replay=False), discards=self._given_up)
         if problems := list(self._gaps()):
             return self._refuse(problems)  # the sample that proves the conversion is recalculated from history
-        readings = self._readings()
-        return Migrate(**self._base, sources=readings, discards=self._given_up, estimate=self._estimate(readings))
+        checked = conversion(active.print, self.new).checked
+        return Migrate(
+            **self._base,
+            sources=self._readings(replay=checked),
+            discards=None if self._pending else self._given_up,
+            estimate=self._estimate(self._readings()),
+            checked=checked,
+            stream=self.new.kind == "stream",
+            resumes=self._pending.generation if self._pending else None,
+        )
 
     def _refuse(self, problems: list[tuple[str, str]], *, truncated: bool = True) -> Refuse:
         return Refuse(

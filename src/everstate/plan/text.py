@@ -89,7 +89,7 @@ def _action(action: Action, preview: Preview | None, root: str) -> Iterator[Line
         yield from _reading(reading)
     if isinstance(action, (Begin, Recalculate, Restore)) and action.records:
         yield (Span(f"  takes {_time(action.estimate)}"),)
-    if isinstance(action, Migrate):
+    if isinstance(action, Migrate) and action.checked:
         yield (Span(f"  takes {_time(action.estimate)} if it must be recalculated"),)
     if action.ordered and action.publishes:
         yield (Span(f"  depends on the order of arrival: {', '.join(action.ordered)}"),)
@@ -134,7 +134,7 @@ def _circumstances(action: Action) -> Iterator[Line]:
         yield (Span("  asked for with everstate rollback"),)
     if isinstance(action, Recalculate) and action.instead:
         yield (Span(f"  {action.instead}"),)
-    if isinstance(action, (Begin, Recalculate)) and action.resumes is not None:
+    if isinstance(action, (Begin, Recalculate, Migrate)) and action.resumes is not None:
         yield (Span(f"  goes on with generation {action.resumes}, which is prepared or half built"),)
     if action.discards is not None:
         yield (Span(f"  discards generation {action.discards}, which is being built"),)

@@ -59,11 +59,13 @@ class Upgrade:
         records: What it has published to take the place of the old one: new and changed values, tombstones, and all
             that a new output begins with; by output, those that feed others first. Not what followed downstream.
         dead_letters: The same on the dead-letter topics: a tombstone for a record that can be processed now.
+        rebuilt: By output, why it was recalculated although the plan was to migrate its state.
     """
 
     plan: Plan
     records: list[DriverRecord]
     dead_letters: list[DriverRecord]
+    rebuilt: dict[str, str]
 
 
 class Driver:
@@ -237,7 +239,7 @@ class Driver:
             [self._decoded(topic, record) for topic, record in published]
             for published in (outcome.records, outcome.dead_letters)
         )
-        return Upgrade(plan, records, letters)
+        return Upgrade(plan, records, letters, outcome.rebuilt)
 
     def table(self, topic: str) -> dict[Any, Any]:
         """The latest value of every key on a topic, tombstones left out; sorted by the key's bytes."""

@@ -19,6 +19,7 @@ from everstate.kernels.stream_time import mark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from everstate.kernels.migration import Migration
     from everstate.testing.topics import Topics
     from everstate.topology.unit import Unit
 
@@ -108,6 +109,15 @@ class UnitRun:
         self._publish(published, topics if target is None else target)
         return True
 
+    def migrate(self, migration: Migration, target: Topics) -> None:
+        """Convert the state of an earlier version; what is stored becomes the table on these topics.
+
+        Raises:
+            MigrationError: If that fails; this run is of no use then.
+        """
+        published, self._bookkeeping = self._run([], migration)
+        self._publish(published, target)
+
     def advance(self, ts: int, partitions: int) -> None:
         """Move the stream time of all source partitions."""
         marks = [
@@ -132,20 +142,23 @@ class UnitRun:
                     ends[topic, partition] = end
         return parcels + farewell(self.unit, ledger), ends
 
-    def _run(self, parcels: list[Parcel]) -> tuple[list[Parcel], list[bytes | None]]:
-        """All stages, one after the other, each on every shard that gets a parcel."""
+    def _run(
+        self, parcels: list[Parcel], migration: Migration | None = None
+    ) -> tuple[list[Parcel], list[bytes | None]]:
+        """All stages, one after the other, each on every shard that gets a parcel or has to be migrated."""
         bookkeeping = list(self._bookkeeping)
         for stage in range(1, self.unit.depth + 1):
             waiting = [parcel for parcel in parcels if parcel.stage == stage]
             parcels = [parcel for parcel in parcels if parcel.stage != stage]
-            lots: dict[int, list[Parcel]] = {}
+            lots: dict[int, list[Parcel]] = {number: [] for number in range(len(self._pages)) if migration}
             for parcel in waiting:
                 for number, frame in by_shard(parcel, len(self._pages)).items():
                     lots.setdefault(number, []).append(Parcel(stage, parcel.node, parcel.port, frame))
             for number, lot in sorted(lots.items()):
                 ledger = Ledger(self.unit.topics, self.on_error)
-                shard = Shard(self._pages[number], bookkeeping[number], ledger)
-                parcels += run_stage(self.unit, stage, lot, shard)
+                share = (number, len(self._pages))
+                shard = Shard(self._pages[number], bookkeeping[number], ledger, share=share)
+                parcels += run_stage(self.unit, stage, lot, shard, migration)
                 bookkeeping[number] = shard.close()
                 parcels += farewell(self.unit, ledger)
         return parcels, bookkeeping

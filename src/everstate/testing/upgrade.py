@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from everstate.generations.difference import difference
 from everstate.generations.letters import letter_difference
-from everstate.plan.actions import Begin, Continue, Nothing, Retire
+from everstate.generations.migration import Version
+from everstate.plan.actions import Begin, Continue, Migrate, Nothing, Retire
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.guards import Policy, concerns, decision
 from everstate.plan.preview import Counts
 from everstate.plan.refusals import refusal
+from everstate.testing.migrating import migrated
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import UnitRun, append_records
-from everstate.topology.errors import ApprovalNeededError, ConfigurationError
+from everstate.topology.errors import ApprovalNeededError, ConfigurationError, MigrationError
 from everstate.topology.fingerprints import print_unit
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
@@ -56,12 +58,14 @@ class Outcome:
         retired: Outputs that are no longer declared, as they ended.
         records: What was published to get there.
         dead_letters: The same on dead-letter topics.
+        rebuilt: By output, why it was recalculated although its state was to be migrated.
     """
 
     runs: dict[str, UnitRun] = field(default_factory=dict)
     retired: dict[str, UnitRun] = field(default_factory=dict)
     records: list[Published] = field(default_factory=list)
     dead_letters: list[Published] = field(default_factory=list)
+    rebuilt: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +120,7 @@ class Change:
                 self._retire(action)
                 outcome.retired[output] = self.runs[output]
             else:
-                outcome.runs[output] = run = self._replaced(action, units[output])
+                outcome.runs[output] = run = self._replaced(action, units[output], outcome.rebuilt)
                 if self._begins(action):
                     run.micro_batch(self.topics)
             outcome.records += [(output, record) for record in self.topics.all(output)[marks[0] :]]
@@ -129,7 +133,7 @@ class Change:
         """Nothing was ever published, so there is nothing to compare with: it publishes from the beginning."""
         return isinstance(action, Begin) and not action.keys and action.output not in self.retired
 
-    def _replaced(self, action: Action, unit: Unit) -> UnitRun:
+    def _replaced(self, action: Action, unit: Unit, rebuilt: dict[str, str]) -> UnitRun:
         run = self.runs.get(action.output)
         if run is not None and isinstance(action, (Nothing, Continue)):
             same = run.copy()
@@ -139,10 +143,29 @@ class Change:
         fresh = UnitRun(unit, self.new.on_error, self.shards, 1 if earlier is None else earlier.generation + 1)
         if self._begins(action):
             return fresh
-        compared = _Compared.of(self._build(fresh, earlier), self.topics, unit)
+        built = None
+        if run is not None and isinstance(action, Migrate):
+            try:
+                fresh, built = self._migrate(run, unit)
+            except MigrationError as error:
+                rebuilt[action.output] = str(error)
+        compared = _Compared.of(built or self._build(fresh, earlier), self.topics, unit)
         self._ask(action, compared.counts)
         compared.publish(self.topics, fresh)
         return fresh
+
+    def _migrate(self, run: UnitRun, unit: Unit) -> tuple[UnitRun, Topics]:
+        """Convert the state of the active version, then process what it has not read yet, closed."""
+        old, new = self._version(self.old, run.unit), self._version(self.new, unit)
+        fresh, own = migrated(run, old, new, self.topics, self.new.on_error)
+        fresh.micro_batch(self.topics, target=own, limit=self._last(unit, run))
+        fresh.unit = unit
+        fresh.counts.clear()
+        return fresh, own
+
+    def _version(self, service: Service | None, unit: Unit) -> Version:
+        service = service or self.new
+        return Version(unit, print_unit(unit, policy=service.on_error, settings=service.configuration))
 
     def _build(self, fresh: UnitRun, earlier: UnitRun | None) -> Topics:
         """Process the history, closed: results go to topics of their own, side effects do not happen."""

@@ -26,6 +26,7 @@ EverstateError
 │   ├── GenerationError          there is no such generation, or it is not at that point of its life
 │   ├── ApprovalNeededError      the cutover would remove more than it may without being approved
 │   ├── HistoryTruncatedError    a source no longer has all the records that a recalculation needs
+│   ├── MigrationError           state could not be converted, or did not pass the check: it is recalculated
 │   └── PlanDriftError           code or sources are not those that the plan was made for
 ├── RecordError                  one record cannot be processed
 │   ├── DecodeError              its bytes do not fit the schema
@@ -192,6 +193,10 @@ class ApprovalNeededError(DeploymentError):
 
 class HistoryTruncatedError(DeploymentError):
     """A source no longer has all the records that a recalculation needs."""
+
+
+class MigrationError(DeploymentError):
+    """The state of the active version cannot be converted, or not so that it equals a recalculation."""
 
 
 class PlanDriftError(DeploymentError):

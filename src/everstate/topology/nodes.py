@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 #: What a new version of an output does about the results so far.
-OnChange: TypeAlias = Literal["recalculate", "continue"]
+OnChange: TypeAlias = Literal["recalculate", "continue", "migrate"]
 
 
 class Kind(StrEnum):
@@ -225,6 +225,7 @@ class Fold(Node):
         init: Makes the first aggregate; None for a reduce, which starts with the first value.
         add: (aggregate, row) -> aggregate.
         remove: (aggregate, row) -> aggregate; without it a table's contributions are folded again in key order.
+        migrate: aggregate of the version before -> aggregate; changes no result, so it is no part of the fingerprint.
     """
 
     operation: ClassVar[str] = "aggregate"
@@ -233,6 +234,7 @@ class Fold(Node):
     init: Function | None
     add: Function
     remove: Function | None
+    migrate: Function | None = None
 
     @property
     def order_sensitive(self) -> bool:
@@ -285,12 +287,14 @@ class Stateful(Node):
     Attributes:
         mode: "apply" (the result is the row), "filter" (the result says whether it stays), "update" (the row is changed
             in place and the result is ignored).
+        migrate: state of a key in the version before -> state; changes no result, so it is no part of the fingerprint.
     """
 
     operation: ClassVar[str] = "stateful"
     placed: ClassVar[bool] = True
     mode: str
     fn: Function
+    migrate: Function | None = None
 
     @property
     def order_sensitive(self) -> bool:

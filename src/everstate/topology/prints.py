@@ -46,6 +46,9 @@ class NodePrint:
         stateful: It keeps state.
         parts: By name.
         location: The user's file and line, as "file:line".
+        columns: Those of a record or row, each as "name: type", with "?" behind it if it may be null; like `migrates`
+            no part of the fingerprint, since the parts have it.
+        migrates: The user gave a function that converts its state.
     """
 
     name: str
@@ -54,6 +57,8 @@ class NodePrint:
     stateful: bool
     parts: dict[str, Part]
     location: str = ""
+    columns: tuple[str, ...] = ()
+    migrates: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,4 +119,5 @@ class UnitPrint:
 
 def _node(known: dict[str, Any]) -> NodePrint:
     parts = {name: Part(**part) for name, part in known["parts"].items()}
-    return NodePrint(**{**known, "inputs": tuple(known["inputs"]), "parts": parts})
+    columns = tuple(known.get("columns", ()))
+    return NodePrint(**{**known, "inputs": tuple(known["inputs"]), "parts": parts, "columns": columns})

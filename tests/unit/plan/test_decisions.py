@@ -22,7 +22,7 @@ from everstate.plan.differences import Category
 from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts, SourceFacts
 from everstate.topology.errors import ConfigurationError
 from everstate.topology.prints import UnitPrint
-from tests.unit.plan.prints import clicks, grouped, seen, source, table, totals, unit, vips
+from tests.unit.plan.prints import clicks, filtered, grouped, node, part, seen, source, table, totals, unit, vips
 
 ORDERS = SourceFacts(topic="orders", records=1_000_000, start={0: 0, 1: 0}, end={0: 600_000, 1: 400_000})
 CLICKS = SourceFacts(topic="clicks", records=500, start={0: 0}, end={0: 500})
@@ -191,10 +191,51 @@ def test_decide_continue_recalculates_where_stored_state_does_not_fit() -> None:
     assert action.instead == "State cannot be carried on: the aggregate goes by another key."
 
 
+def folded(add: str, *, migrates: bool = False) -> UnitPrint:
+    """orders, brought together by the user's own function."""
+    parts = {"by": part("grouping", "customer"), "add": part("function", add), "remove": part("function", "remove")}
+    step = node("totals/aggregate", "orders/table", stateful=True, **parts)
+    return unit("totals", source("orders"), table("orders"), replace(step, migrates=migrates))
+
+
 def test_decide_migrate_converts_and_checks_against_history() -> None:
-    action = only(totals(result="mean(amount)"), running(totals()), on_change="migrate")
+    action = only(folded("new", migrates=True), running(folded("old")), on_change="migrate")
     assert isinstance(action, Migrate)
-    assert action.estimate.records == 1_000_000
+    assert action.checked
+    assert action.estimate.records == action.records == 1_000_000
+
+
+def test_decide_migrate_recalculates_where_nothing_converts_state() -> None:
+    action = only(folded("new"), running(folded("old", migrates=True)), on_change="migrate")
+    assert isinstance(action, Recalculate)
+    assert action.instead == "State cannot be migrated: the aggregate has no migrate function."
+
+
+def test_decide_migrate_behind_the_last_state_reads_no_history() -> None:
+    before, after = (
+        unit("large", source("orders"), table("orders"), filtered("orders/filter", "orders/table", predicate))
+        for predicate in ("amount > 5", "amount > 7")
+    )
+    action = only(after, running(before), on_change="migrate")
+    assert isinstance(action, Migrate)
+    assert not action.checked
+    assert action.records == 0
+    assert action.follows == ("The state of generation 3 stays as it is; what differs is published, without a replay.")
+
+
+def test_decide_migrate_goes_on_with_a_generation_that_is_half_built() -> None:
+    facts = replace(running(folded("old")), pending=Deployed(print=folded("new"), generation=4, shards=2))
+    action = only(folded("new", migrates=True), facts, on_change="migrate")
+    assert isinstance(action, Migrate)
+    assert action.resumes == 4
+    assert action.discards is None
+
+
+def test_decide_migrate_of_libraries_that_calculate_otherwise_recalculates() -> None:
+    facts = replace(running(folded("old")), mismatch="a sample gives another result")
+    action = only(folded("new", migrates=True), facts, on_change="migrate")
+    assert isinstance(action, Recalculate)
+    assert "libraries" in action.instead
 
 
 def test_decide_migrate_recalculates_where_keys_are_others() -> None:

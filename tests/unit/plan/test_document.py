@@ -59,7 +59,7 @@ RESTORED = decide(
         ("begin", single(totals())),
         ("continue", single(clicks(predicate="x"), clicks(), on_change="continue")),
         ("recalculate", single(totals(by="x"), totals(), recalculate=("totals",))),
-        ("migrate", single(totals(result="x"), totals(), on_change="migrate")),
+        ("migrate", single(vips(predicate="x"), vips(), SourceFacts(topic="totals"), on_change="migrate")),
         ("restore", RESTORED),
         ("refuse", single(totals(), totals(), SourceFacts(topic="orders", exists=False))),
         ("retire", decide("shop", [], {"totals": OutputFacts(active=Deployed(print=totals(), generation=1))}, {})),

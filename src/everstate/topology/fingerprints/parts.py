@@ -44,8 +44,10 @@ SEMANTICS: Final[dict[str, int]] = {
     "output": 1,
 }
 #: Fields that other parts tell, or that change no result: where something was written, what feeds it, how the topic
-#: is made, and what only has a side effect.
-_ASIDE: Final = frozenset({"inputs", "location", "kind", "key", "schema", "key_in_value", "word", "partitions"})
+#: is made, how state of an earlier version is converted, and what only has a side effect.
+_ASIDE: Final = frozenset(
+    {"inputs", "location", "kind", "key", "schema", "key_in_value", "word", "partitions", "migrate"}
+)
 _TEXT: Final = 120
 
 

@@ -15,7 +15,7 @@ from everstate.topology.fingerprints.names import node_names
 from everstate.topology.fingerprints.parts import PartReader, RawPart
 from everstate.topology.fingerprints.settings import Settings
 from everstate.topology.fingerprints.tree import digest
-from everstate.topology.nodes import Peek
+from everstate.topology.nodes import Fold, Node, Peek, Source, Stateful
 from everstate.topology.prints import NodePrint, Part, UnitPrint
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
             stateful=keeps_state(node),
             parts={part.name: _part(part, known) for part in raw[number]},
             location=_text(node.location),
+            columns=_columns(node),
+            migrates=isinstance(node, (Fold, Stateful)) and node.migrate is not None,
         )
         for number, node in enumerate(unit.nodes)
         if not isinstance(node, Peek)  # rows pass unchanged, whatever it does
@@ -70,6 +72,11 @@ def _giver(unit: Unit, number: int) -> int:
     while isinstance(unit.nodes[number], Peek):
         number = unit.into(number)[0].source
     return number
+
+
+def _columns(node: Node) -> tuple[str, ...]:
+    schema = node.declared if isinstance(node, Source) else node.schema
+    return tuple(f"{field.name}: {field.type}{'?' if field.nullable else ''}" for field in schema.fields)
 
 
 def _part(raw: RawPart, known: Settings) -> Part:
