@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from everstate.engine.migration import Preparation
     from everstate.engine.outputs import PreparedOutput
     from everstate.engine.settings import Settings
     from everstate.log.protocol import Lease, Log, Vector
@@ -40,6 +41,7 @@ class Build:
         settings: Operational settings.
         limit: A stream must not go further than the active generation: gives that vector; None for no limit.
         effects: Side effects happen all the same.
+        preparation: Of a generation that begins with converted state; None for one that begins with none.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Build:
         *,
         limit: Callable[[], Vector] | None = None,
         effects: bool = False,
+        preparation: Preparation | None = None,
     ) -> None:
         self.output = output
         self.read = 0
@@ -61,6 +64,7 @@ class Build:
         self._settings = settings
         self._limit = limit
         self._effects = effects
+        self._preparation = preparation
         self._round: Execution | None = None
         self._began = time.monotonic()
         self._rested = 0.0
@@ -111,6 +115,7 @@ class Build:
         """Look after the round, and begin another if there is something to do and room for its query.
 
         Raises:
+            MigrationError: If the state that it begins with cannot be converted.
             EverstateError: If the round has failed; nothing of the generation has been published.
         """
         if self._round is not None:
@@ -119,7 +124,7 @@ class Build:
             self._end_round()
         if self.caught_up and time.monotonic() < self._rested + _REST_S:
             return
-        if not room:
+        if not room or (self._preparation is not None and not self._preparation.ready()):
             return
         self._rested = time.monotonic()
         if self.lag or not self._consistent():
@@ -155,6 +160,7 @@ class Build:
             closed=True,
             effects=self._effects,
             end=self.target,
+            migration=None if self._preparation is None else self._preparation.result(),
         )
         self._round.start(once=True)
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from everstate.engine import samples, steps
+from everstate.engine import migration, samples, steps
 from everstate.engine.build import Build
 from everstate.engine.execution import Execution
 from everstate.engine.guarding import check_guards
@@ -22,7 +22,7 @@ from everstate.engine.planning import begins_empty
 from everstate.generations.comparison import Comparisons
 from everstate.generations.generation import Status
 from everstate.plan.actions import Begin, Continue, Migrate, Nothing, Recalculate, Restore, Retire
-from everstate.topology.errors import EverstateError, GenerationError
+from everstate.topology.errors import EverstateError, GenerationError, MigrationError
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -160,21 +160,38 @@ class Deployment:
     def begin_builds(self, actions: Sequence[Action]) -> None:
         """Begin, or go on with, the generations that these actions need."""
         for action in actions:
-            if not isinstance(action, _BUILT):
-                continue
-            generation = steps.plan_generation(self._planned, action, self._context())
-            unit = self._planned.units[action.output]
-            create_own_topics(unit, generation, self._log)
-            output = prepared(unit, generation, self._log, self._home, self._planned.levels[action.output])
-            self._roster.builds[action.output] = Build(
-                self._spark,
-                output,
-                self._log,
-                self._leases.building(),
-                self._settings,
-                limit=self._limit(action.output),
-                effects=self._wishes.effects,
-            )
+            if isinstance(action, _BUILT):
+                try:
+                    self._begin_build(action)
+                except MigrationError as error:
+                    self._rebuild(action.output, error)
+
+    def _begin_build(self, action: Action) -> None:
+        context, unit = self._context(), self._planned.units[action.output]
+        generation = steps.plan_generation(self._planned, action, context)
+        create_own_topics(unit, generation, self._log)
+        migration.begin(unit, generation, context)
+        output = prepared(unit, generation, self._log, self._home, self._planned.levels[action.output])
+        self._roster.builds[action.output] = Build(
+            self._spark,
+            output,
+            self._log,
+            self._leases.building(),
+            self._settings,
+            limit=self._limit(action.output),
+            effects=self._wishes.effects,
+            preparation=migration.Preparation(output, context) if output.folder.migration_file.exists() else None,
+        )
+
+    def _rebuild(self, output: str, error: MigrationError) -> None:
+        """The state of the active generation is of no use: discard what was made of it, and recalculate."""
+        logger.warning("Output %s is recalculated, since its state cannot be migrated: %s", output, error)
+        self._roster.builds.pop(output, None)
+        why = f"State cannot be migrated: {error}"
+        building = self._registry.read(output).building
+        if building is not None:
+            steps.discard(output, building.number, self._context(), why)
+        self._begin_build(steps.recalculation(self._planned.plan.action(output), why))
 
     def _limit(self, output: str) -> Callable[[], Vector] | None:
         """How far a stream may be rebuilt: what the active generation has published stands, and not more."""
@@ -189,9 +206,14 @@ class Deployment:
 
     def step(self) -> bool:
         """Look after the builds, no more at once than there are cores; says whether all have caught up."""
-        for build in self._roster.builds.values():
+        for build in list(self._roster.builds.values()):
             running = sum(other.running for other in self._roster.builds.values() if other is not build)
-            build.step(room=running < self._settings.used_cores)
+            try:
+                build.step(room=running < self._settings.used_cores)
+            except MigrationError as error:
+                build.stop(time.monotonic())
+                self._rebuild(build.name, error)
+                continue
             if build.caught_up:
                 self._mark(build, Status.READY)
         return all(build.caught_up for build in self._roster.builds.values())

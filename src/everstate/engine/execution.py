@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from everstate.engine.settings import Settings
     from everstate.engine.sink import Tally
     from everstate.generations.generation import Generation
+    from everstate.kernels.migration import Migration
     from everstate.log.protocol import Lease, Log, Vector
     from everstate.topology.unit import Unit
 
@@ -48,9 +49,10 @@ class Execution:
         closed: The generation is being built: its results go to topics of its own, side effects do not happen.
         effects: Side effects happen all the same.
         end: Where it stops reading; None for never.
+        migration: What its shards do to the state of an earlier version; None for nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a query is started with, each by name
         self,
         spark: Callable[[], SparkSession],
         output: PreparedOutput,
@@ -61,6 +63,7 @@ class Execution:
         closed: bool = False,
         effects: bool = False,
         end: Vector | None = None,
+        migration: Migration | None = None,
     ) -> None:
         self.output = output
         self._spark = spark
@@ -76,7 +79,7 @@ class Execution:
         unit = silenced(output.unit) if closed and not effects else output.unit
         ordered = closed and bool(unit.order_sensitive)
         vectors = log.order(unit.service, output.name) if ordered else []
-        job = _job(unit, generation, log, closed=closed, vectors=tuple(vectors))
+        job = _job(unit, generation, log, closed=closed, vectors=tuple(vectors), migration=migration)
         self._plan = QueryPlan(
             job=job,
             topics=unit.topics,
@@ -199,7 +202,15 @@ class Execution:
         return bool(query.status["isTriggerActive"])
 
 
-def _job(unit: Unit, generation: Generation, log: Log, *, closed: bool, vectors: tuple[Vector, ...]) -> Job:
+def _job(
+    unit: Unit,
+    generation: Generation,
+    log: Log,
+    *,
+    closed: bool,
+    vectors: tuple[Vector, ...],
+    migration: Migration | None,
+) -> Job:
     output = unit.output
     target, letters = output.topic, f"{output.topic}.dlq"
     if closed:
@@ -216,4 +227,5 @@ def _job(unit: Unit, generation: Generation, log: Log, *, closed: bool, vectors:
         policy=generation.policy,
         shards=generation.shards,
         vectors=vectors,
+        migration=migration,
     )

@@ -4,6 +4,7 @@
 <state_dir>/<service>/<output>/<generation>/unit.bin       the output's code, by value
 <state_dir>/<service>/<output>/<generation>/sample.json    some inputs, and the digest of what became of them
 <state_dir>/<service>/<output>/<generation>/stopped.json   how Spark's logs ended when it was last stopped in order
+<state_dir>/<service>/<output>/<generation>/migration.json whose state it begins with, if it was migrated
 <state_dir>/<service>/<output>/<generation>/checkpoint/    Spark's
 <state_dir>/<service>/@history/<topic>/<partition>/        archives of sources: no state, nothing rebuilds them
 """
@@ -68,6 +69,11 @@ class OutputFolder:
     def sample_file(self) -> Path:
         """Some of its inputs, and what it made of them."""
         return self.path / "sample.json"
+
+    @property
+    def migration_file(self) -> Path:
+        """Whose state it begins with; not there if it begins with none."""
+        return self.path / "migration.json"
 
     @property
     def record_file(self) -> Path:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from everstate.kernels.directory import PagePolicy
+    from everstate.kernels.migration import Migration
     from everstate.kernels.order import Order
     from everstate.log.protocol import Log, Vector
     from everstate.topology.unit import Unit
@@ -48,6 +49,7 @@ class Job:
         shards: How many there are.
         page_policy: How large pages are; None for the usual way.
         vectors: Where live micro-batches ended, if its own repeat several of them and their order matters.
+        migration: What each shard does to the state of an earlier version, once; None for nothing.
     """
 
     payload: bytes
@@ -63,6 +65,7 @@ class Job:
     shards: int
     page_policy: PagePolicy | None = None
     vectors: tuple[Vector, ...] = ()
+    migration: Migration | None = None
 
     @classmethod
     def of(cls, unit: Unit, **facts: Any) -> Job:

@@ -167,6 +167,7 @@ def _deployed(service: str, output: str, generation: Generation, log: Log, home:
         end=last.end if last is not None else {},
         rate=generation.rate or None,
         resumable=_resumable(output, generation, log, home),
+        migrated=generation_folder(home, output, generation).migration_file.exists(),
     )
 
 

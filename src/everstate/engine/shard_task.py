@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from everstate.engine.job import Job
+    from everstate.kernels.migration import Migration
     from everstate.kernels.pages import PageStore
     from everstate.log.protocol import Staged
 
@@ -67,12 +68,23 @@ class ShardTask:
             ledger = Ledger(unit.topics, self._job.policy)
             before = self._books.get(str(stage))
             past = before.encode() if before else None
-            shard = Shard(self._pages, past, ledger, self._job.page_policy, self._job.order)
-            sent = run_stage(unit, stage, [p for p in arrivals if p.stage == stage], shard) + farewell(unit, ledger)
+            share = (self._shard, self._job.shards)
+            shard = Shard(self._pages, past, ledger, self._job.page_policy, self._job.order, share)
+            due = self._due(stage)
+            sent = run_stage(unit, stage, [p for p in arrivals if p.stage == stage], shard, due)
+            sent += farewell(unit, ledger)
             self._books[str(stage)] = shard.close().decode()
             arrivals += [p for p in sent if p.stage in self._stages]
             leaving += [p for p in sent if p.stage not in self._stages]
         return leaving
+
+    def _due(self, stage: int) -> Migration | None:
+        """The conversion of the stage's state, unless it was done; from now on it was."""
+        migration, name = self._job.migration, f"{stage} migrated"
+        if migration is None or self._books.get(name) == migration.mark:
+            return None
+        self._books[name] = migration.mark
+        return migration
 
     def onward(self, passing: list[Packed], parcels: list[Parcel]) -> Iterator[dict[str, Any]]:
         """Rows for the next stage."""

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from everstate.engine import migration
 from everstate.engine.code import archive, restored
 from everstate.engine.outputs import PreparedOutput, generation_folder, prepared, write_identity
 from everstate.engine.past import beginning
@@ -13,7 +14,7 @@ from everstate.generations import cutover
 from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
 from everstate.generations.registry import event, now_ms
 from everstate.log.crash import crash_point
-from everstate.plan.actions import Begin, Recalculate, Restore
+from everstate.plan.actions import Begin, Estimate, Migrate, Recalculate, Restore
 from everstate.topology.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -66,13 +67,14 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
     if action.discards is not None:
         history = discard(action.output, action.discards, context)
     number = _goes_on_with(action)
+    migrates = isinstance(action, Migrate)
     if number is not None:
         generation = history.numbered(number)
         if generation is None:
             raise GenerationError(f"output {action.output!r} has no generation {number}")
         return _stored(write(context, history, generation, Status.RECALCULATING), number)
-    generation = _new(planned, action.output, history, context)
-    why = "; ".join(difference.cause for difference in action.differences)
+    generation = _new(planned, action.output, history, context, migrates=migrates)
+    why = "; ".join([*(difference.cause for difference in action.differences), *filter(None, [_instead(action)])])
     context.registry.write(
         history.having(generation, event(generation, why)), [context.leases.building()], step="planned"
     )
@@ -83,7 +85,25 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
 def _goes_on_with(action: Action) -> int | None:
     if isinstance(action, Restore):
         return action.generation
-    return action.resumes if isinstance(action, (Begin, Recalculate)) else None
+    return action.resumes if isinstance(action, (Begin, Recalculate, Migrate)) else None
+
+
+def _instead(action: Action) -> str:
+    return action.instead if isinstance(action, Recalculate) else ""
+
+
+def recalculation(action: Action, why: str) -> Recalculate:
+    """What is done in the place of a migration that cannot be."""
+    return Recalculate(
+        output=action.output,
+        fingerprint=action.fingerprint,
+        active=action.active,
+        differences=action.differences,
+        sources=action.sources,
+        ordered=action.ordered,
+        estimate=Estimate(action.records),
+        instead=why,
+    )
 
 
 def _archived_code(planned: Planned, generation: Generation, context: Context, output: str) -> str:
@@ -97,12 +117,14 @@ def _stored(history: History, number: int) -> Generation:
     return generation
 
 
-def _new(planned: Planned, output: str, history: History, context: Context) -> Generation:
+def _new(planned: Planned, output: str, history: History, context: Context, *, migrates: bool = False) -> Generation:
     unit, described = planned.units[output], planned.prints[output]
     active = history.active
     kept = active.shards if active is not None else context.settings.first_shards
     now = now_ms()
     initial, missing = beginning(context.log, unit.service, context.home, described, unit.topics)
+    if migrates and active is not None:
+        initial, missing = active.initial, active.missing
     generation = Generation(
         number=history.next_number,
         status=Status.PLANNED,
@@ -121,6 +143,8 @@ def _new(planned: Planned, output: str, history: History, context: Context) -> G
         # A process died after it had made the folder and before the registry knew of the generation.
         shutil.rmtree(folder.path)
     write_identity(folder, generation)
+    if migrates and active is not None:
+        migration.note(context, output, generation, active)
     return replace(generation, code=archive(folder, unit))
 
 

@@ -67,6 +67,9 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "history.document.after": 47,
     "history.merge.before_unlink": 48,
     "history.merge.after_unlink": 49,
+    "migration.before_clone": 50,
+    "migration.after_clone": 51,
+    "migration.after_commit": 52,
 }
 
 _hits: dict[str, int] = {}

@@ -168,6 +168,8 @@ class Case:
             return self._recalculate(instead=f"State cannot be {word}: {reason}.")
         if not migrates:
             return Continue(**self._base, sources=self._readings(replay=False), discards=self._given_up)
+        if self._pending is not None and not self._pending.migrated:
+            return self._recalculate(instead="It is being recalculated already.")
         if problems := list(self._gaps()):
             return self._refuse(problems)  # the sample that proves the conversion is recalculated from history
         checked = conversion(active.print, self.new).checked
@@ -209,7 +211,7 @@ class Case:
 
     def _gaps(self) -> Iterator[tuple[str, str]]:
         """What is gone of the history that the output needs, each with what to do."""
-        if self._pending is not None:
+        if self._pending is not None and not self._pending.migrated:
             return  # it has read the past already
         for topic, need in needs(self.new).items():
             lost = gap(self.sources[topic], need) if topic in self.sources else ""

@@ -58,6 +58,7 @@ class Deployed:
         end: Where it stands in its sources, by topic.
         rate: Records a second of its recalculation; None if it had none.
         resumable: Its state is whole, and its sources have all that follows `end`.
+        migrated: It began with the converted state of another.
     """
 
     print: UnitPrint
@@ -66,6 +67,7 @@ class Deployed:
     end: dict[str, Offsets] = field(default_factory=dict)
     rate: float | None = None
     resumable: bool = True
+    migrated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

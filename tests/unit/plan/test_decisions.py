@@ -224,7 +224,9 @@ def test_decide_migrate_behind_the_last_state_reads_no_history() -> None:
 
 
 def test_decide_migrate_goes_on_with_a_generation_that_is_half_built() -> None:
-    facts = replace(running(folded("old")), pending=Deployed(print=folded("new"), generation=4, shards=2))
+    facts = replace(
+        running(folded("old")), pending=Deployed(print=folded("new"), generation=4, shards=2, migrated=True)
+    )
     action = only(folded("new", migrates=True), facts, on_change="migrate")
     assert isinstance(action, Migrate)
     assert action.resumes == 4

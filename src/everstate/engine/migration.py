@@ -1,0 +1,233 @@
+"""A generation that begins with the state of the active one, converted.
+
+It has a clone of the active generation's checkpoint, and a first commit that says where that stands and which dead
+letters it has already. From then on it is built like any other: closed, round after round. The shards convert their
+state in its first batch, each once, and compare what comes out with a sample of keys that was recalculated here.
+Whatever goes wrong is a `MigrationError`, upon which the output is recalculated.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.engine.checkpoint import batch_end, numbers
+from everstate.engine.clone import clone
+from everstate.engine.code import restored
+from everstate.engine.folder import read_document, write_document
+from everstate.engine.outputs import generation_folder, require_every_deletion
+from everstate.engine.past import beginning, past_of
+from everstate.generations.generation import own_dead_letters
+from everstate.generations.migration import Version, passage, standing_letters
+from everstate.kernels.order import Order
+from everstate.kernels.output import RECORD, with_headers
+from everstate.kernels.sampling import recalculated
+from everstate.log import vectors
+from everstate.log.crash import crash_point
+from everstate.log.history.reading import read_split, splits
+from everstate.log.protocol import Commit, combined_digest
+from everstate.topology.errors import EverstateError, LeaseError, MigrationError
+from everstate.topology.prints import UnitPrint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from everstate.engine.outputs import PreparedOutput
+    from everstate.engine.steps import Context
+    from everstate.generations.generation import Generation
+    from everstate.generations.migration import Passage
+    from everstate.kernels.migration import Migration, Sample
+    from everstate.kernels.sampling import Piece
+    from everstate.log.history.reading import Past
+    from everstate.log.protocol import Log, Vector
+    from everstate.topology.unit import Unit
+
+#: Records that are decoded together.
+_TOGETHER: Final = 200_000
+
+
+def note(context: Context, output: str, generation: Generation, active: Generation) -> None:
+    """Note in a generation's folder that it begins with the state of the active one."""
+    write_document(generation_folder(context.home, output, generation).migration_file, {"of": active.number})
+
+
+def begin(unit: Unit, generation: Generation, context: Context) -> None:
+    """Give a generation that migrates its checkpoint and its first commit, unless it has them.
+
+    Raises:
+        MigrationError: If the state of the active generation cannot be had.
+    """
+    log, output = context.log, unit.output.topic
+    folder = generation_folder(context.home, output, generation)
+    if not folder.migration_file.exists() or log.last_commit(unit.service, output, generation.name) is not None:
+        return
+    active = context.registry.read(output).active
+    document = read_document(folder.migration_file) or {}
+    if active is None or document.get("of") != active.number:
+        raise MigrationError("another generation is the active one by now")
+    last = log.last_commit(unit.service, output, active.name)
+    if last is not None:
+        with _as_migration():
+            require_every_deletion(unit, last, log)
+    way = _way(unit, generation, active, context)
+    source = generation_folder(context.home, output, active)
+    crash_point("migration.before_clone")
+    with _as_migration():
+        found = clone(source.checkpoint, folder.checkpoint, active.initial)
+    write_document(folder.migration_file, {"of": active.number, "batch": found.batch_id})
+    crash_point("migration.after_clone")
+    letters = standing_letters(_letters(log, f"{output}.dlq"), way.conversion, found.end, output)
+    staged = log.stage_all(
+        own_dead_letters(unit.service, output, generation), with_headers(letters, unit.service, active.name)
+    )
+    lease = context.leases.building()
+    log.commit(
+        Commit(
+            service=unit.service,
+            output=output,
+            generation=generation.name,
+            query_id=found.query_id,
+            batch_id=found.batch_id,
+            start=found.start,
+            end=found.end,
+            digest=combined_digest(staged),
+            token=lease.token,
+            lease=lease.name,
+            kind="closed",
+        ),
+        staged,
+    )
+    crash_point("migration.after_commit")
+
+
+class Preparation:
+    """What the shards need to convert their state; worked out in a thread, since it reads the sources' history.
+
+    Args:
+        output: The generation; `begin` has been called for it.
+        context: What it acts on.
+    """
+
+    def __init__(self, output: PreparedOutput, context: Context) -> None:
+        self._output = output
+        self._context = context
+        self._thread: threading.Thread | None = None
+        self._found: Migration | None = None
+        self._failure: EverstateError | None = None
+
+    def ready(self) -> bool:
+        """Whether it is known; begins to work it out when it is first asked.
+
+        Raises:
+            MigrationError: If it cannot be.
+        """
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="everstate-migration", daemon=True)
+            self._thread.start()
+        if self._thread.is_alive():
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def result(self) -> Migration:
+        """What the shards need; waits for it.
+
+        Raises:
+            MigrationError: If it cannot be known.
+        """
+        while not self.ready():
+            assert self._thread is not None
+            self._thread.join()
+        assert self._found is not None
+        return self._found
+
+    def _work(self) -> None:
+        try:
+            with _as_migration():
+                self._found = _migration(self._output, self._context)
+        except EverstateError as error:
+            self._failure = error
+
+
+@contextmanager
+def _as_migration() -> Iterator[None]:
+    """Other failures on the way are reasons to recalculate, too: the state is of no use then."""
+    try:
+        yield
+    except (MigrationError, LeaseError):
+        raise
+    except (EverstateError, OSError) as error:
+        raise MigrationError(str(error)) from error
+
+
+def _migration(output: PreparedOutput, context: Context) -> Migration:
+    document = read_document(output.folder.migration_file) or {}
+    before = context.registry.read(output.name).numbered(int(document["of"]))
+    if before is None:
+        raise MigrationError("the generation whose state it has is gone")
+    way = _way(output.unit, output.generation, before, context)
+    checkpoint, batch = output.folder.checkpoint, int(document["batch"])
+    # Spark may run the first batch again, after a crash, although the log has it: only its own note counts.
+    if numbers(checkpoint / "commits")[-1] > batch or not way.conversion.checked:
+        return way.migration
+    return replace(way.migration, sample=_sample(output, context, batch_end(checkpoint, batch)))
+
+
+def _way(unit: Unit, generation: Generation, before: Generation, context: Context) -> Passage:
+    """From the archived code of the active generation to this version."""
+    with _as_migration():
+        archived = restored(generation_folder(context.home, unit.output.topic, before), before)
+    old = Version(archived, UnitPrint.from_json(before.description))
+    new = Version(unit, UnitPrint.from_json(generation.description))
+    return passage(old, new, mark=generation.name)
+
+
+def _letters(log: Log, topic: str) -> pl.DataFrame:
+    found = log.latest(topic) if log.has_topic(topic) else pl.DataFrame(schema=RECORD)
+    return found.select("key", "value", "ts")
+
+
+def _sample(output: PreparedOutput, context: Context, end: Vector) -> Sample:
+    """Some keys as a recalculation up to here gives them."""
+    log, unit = context.log, output.unit
+    described = UnitPrint.from_json(output.generation.description)
+    initial, missing = beginning(log, unit.service, context.home, described, unit.topics)
+    generation = replace(output.generation, initial=initial, missing=missing)
+    past = past_of(replace(output, generation=generation), log, initial)
+    order = log.order(unit.service, output.name) if unit.order_sensitive else []
+
+    def batches() -> Iterator[list[Piece]]:
+        position = initial
+        for stop in _stops(order, initial, end):
+            pieces = _pieces(log, past, position, stop)
+            if order:
+                yield list(pieces)
+            else:
+                yield from ([piece] for piece in pieces)
+            position = stop
+
+    return recalculated(unit, batches, Order(order, unit.topics) if order else None)
+
+
+def _stops(order: list[Vector], start: Vector, end: Vector) -> Iterator[Vector]:
+    """Where batches end: on vectors at which live ones ended, if their order matters, with many records in between."""
+    for vector in order:
+        if vectors.reached(end, vector) and vectors.lag(start, vector) >= _TOGETHER:
+            yield vector
+            start = vector
+    yield end
+
+
+def _pieces(log: Log, past: Past, start: Vector, end: Vector) -> Iterator[Piece]:
+    for topic, partition, until in vectors.positions(end):
+        first = vectors.offset_at(start, topic, partition)
+        if first < until:
+            for split in splits(log, past, topic, partition, first, until, max_records=_TOGETHER):
+                records = read_split(log, split)
+                if records.height:
+                    yield topic, partition, records

@@ -1,0 +1,135 @@
+"""State that is converted on Spark: what holds takes over without a replay, what does not is rebuilt."""
+
+from __future__ import annotations
+
+import pytest
+from polars import col
+
+import everstate as es
+from everstate.generations.generation import Status
+
+pytestmark = pytest.mark.spark
+
+ORDER = {"id": str, "customer": str, "amount": int}
+
+
+def totals(*, halves=False, migrate=None):
+    app = es.Service("shop", shards=2)
+    orders = app.table("orders", key="id", schema=ORDER)
+
+    def shaped(total):
+        return {"total": total, "half": total / 2} if halves else {"total": total}
+
+    orders.group_by("customer").aggregate(
+        lambda: shaped(0),
+        lambda aggregate, row: shaped(aggregate["total"] + row["amount"]),
+        lambda aggregate, row: shaped(aggregate["total"] - row["amount"]),
+        schema={"total": int, "half": float} if halves else {"total": int},
+        migrate=migrate,
+    ).to("totals", on_change="migrate")
+    return app
+
+
+def halved(old):
+    return {"total": old["total"], "half": old["total"] / 2}
+
+
+def order(number, customer, amount):
+    return f"o{number}", {"customer": f"c{customer}", "amount": amount}
+
+
+def first_version(world, service):
+    """Deployed, and a second micro-batch: a generation migrates what it had before its last one."""
+    world.topics.create("orders", partitions=2, compact=True)
+    world.topics.send("orders", [order(n, n % 5, n) for n in range(40)])
+    world.deploy(service)
+    world.topics.send("orders", [order(3, 4, 100), ("o4", None), order(50, 9, 7)], ts=50)
+    world.deploy(service)
+
+
+def events(world, output="totals"):
+    return [(event.generation, event.what) for event in world.generations("shop", output).audit]
+
+
+def test_migrate_converts_an_aggregate_and_publishes_what_differs(world):
+    first_version(world, totals())
+    written = world.deploy(totals(halves=True, migrate=halved))["totals"]
+    expected = {key: halved(value) for key, value in world.table("totals").items()}
+    assert dict(written) == expected == world.from_scratch(totals(halves=True), "orders", topic="totals")
+    assert len(written) == 6
+    history = world.generations("shop", "totals")
+    assert (history.active.number, history.building) == (2, None)
+    assert (2, Status.DISCARDED) not in events(world)
+    # It goes on, and back to the version before without a replay.
+    world.topics.send("orders", [order(5, 9, 1), ("o50", None)], ts=70)
+    assert world.deploy(totals(halves=True, migrate=halved))["totals"] != []
+    assert world.table("totals") == world.from_scratch(totals(halves=True), "orders", topic="totals")
+    world.deploy(totals())
+    assert world.table("totals") == world.from_scratch(totals(), "orders", topic="totals")
+    assert world.generations("shop", "totals").active.number == 1
+
+
+def test_migrate_that_does_not_hold_is_discarded_and_rebuilt(world):
+    first_version(world, totals())
+
+    def wrong(old):
+        return {"total": old["total"] + 1, "half": 0.0}
+
+    world.deploy(totals(halves=True, migrate=wrong))
+    assert world.table("totals") == world.from_scratch(totals(halves=True), "orders", topic="totals")
+    assert world.generations("shop", "totals").active.number == 3
+    why = [event.why for event in world.generations("shop", "totals").audit if event.what == Status.DISCARDED]
+    assert "after the conversion, and {'total':" in why[0]
+    assert "test_migrate.py:" in why[0]
+
+
+def test_migrate_fills_new_columns_and_derives_the_table_anew(world):
+    def version(schema, least):
+        app = es.Service("shop", shards=2)
+        app.table("orders", key="id", schema=schema).filter(col("amount") > least).to("totals", on_change="migrate")
+        return app
+
+    first_version(world, version(ORDER, 3))
+    wider = {**ORDER, "note": str | None}
+    written = world.deploy(version(wider, 20))["totals"]
+    assert len(written) == 37
+    assert world.table("totals") == world.from_scratch(version(wider, 20), "orders", topic="totals")
+    assert world.generations("shop", "totals").active.number == 2
+
+
+def test_migrate_of_a_stream_neither_loses_nor_repeats_records(world):
+    def version(number, migrate=None):
+        def first(row, state):
+            state.set("sum", state.get("sum", 0) + row["amount"])
+            return {"sum": state.get("sum"), "version": 1}
+
+        def second(row, state):
+            state.set("total", state.get("total", 0) + row["amount"])
+            return {"sum": state.get("total"), "version": 2}
+
+        app = es.Service("shop", shards=2)
+        orders = app.stream("orders", key="customer", schema={"amount": int})
+        schema = {"sum": int, "version": int}
+        orders.apply(first if number == 1 else second, stateful=True, schema=schema, migrate=migrate).to(
+            "sums", on_change="migrate"
+        )
+        return app
+
+    def send(ts):
+        world.topics.send("orders", [(f"c{n % 3}", {"amount": n}) for n in range(9)], ts=ts)
+
+    world.topics.create("orders")
+    for ts in (0, 100):
+        send(ts)
+        world.deploy(version(1))
+    send(200)
+    migrated = version(2, migrate=lambda old: {"total": old["sum"]})
+    written = world.deploy(migrated)["sums"]
+    assert sorted((value["version"], value["sum"]) for key, value in written if key == "c1") == [
+        (2, 25),
+        (2, 29),
+        (2, 36),
+    ]
+    assert len(written) == 9
+    assert world.generations("shop", "sums").active.number == 2
+    assert world.deploy(migrated)["sums"] == []
