@@ -52,6 +52,14 @@ DELETING = [
     "registry.forgotten.before",
     "registry.forgotten.after",
 ]
+MIGRATING = [
+    "migration.before_clone",
+    "migration.after_clone",
+    "migration.after_commit",
+    "log.commit.before_transaction",
+    "log.commit.after_transaction",
+    "build.round_ended",
+]
 #: Covered elsewhere: those of a batch that publishes, of appends, compaction and archives, and of two processes.
 ELSEWHERE = {
     *(name for name in CRASH_POINTS if name.startswith(("batch.", "sink.", "log.stage.", "log.append.", "log.c"))),
@@ -61,6 +69,8 @@ ELSEWHERE = {
 
 class World:
     """A log, the versions that are deployed on it, and what each of them should have published."""
+
+    service = SERVICE
 
     def __init__(self, folder):
         self.log = open_log(folder / "log")
@@ -83,7 +93,7 @@ class World:
         )
 
     def start(self, version, *options, **environment):
-        command = [sys.executable, "-m", "everstate.cli.main", "run", str(SERVICE), "--log", self.log.url]
+        command = [sys.executable, "-m", "everstate.cli.main", "run", str(self.service), "--log", self.log.url]
         command += ["--quick-start", "--memory", "1g", "--cores", "2", *options]
         given = {
             "EVERSTATE_TEST_VERSION": str(version),
@@ -153,7 +163,7 @@ def world(tmp_path):
 
 
 def test_crash_points_of_deployments_are_all_tried():
-    tried = {*BUILDING, *PUBLISHING, *DELETING}
+    tried = {*BUILDING, *PUBLISHING, *DELETING, *MIGRATING}
     assert set(CRASH_POINTS) - tried - ELSEWHERE == {
         "registry.active.before",
         "registry.active.after",
@@ -170,6 +180,68 @@ def test_deployment_killed_in_the_cutover_publishes_only_the_difference(world):
     world.send(30)
     world.deployed(2)
     world.check(2)
+
+
+class MovingWorld(World):
+    """The same for a service whose state is converted."""
+
+    service = SERVICE.with_name("moving_service.py")
+
+    def expected(self, version):
+        found = {}
+        for row in self.sent:
+            found[row["account"]] = found.get(row["account"], 0) + row["amount"] * 10**version
+        return found
+
+    def check(self, version):
+        assert self.balances() == self.expected(version)
+        last = {}
+        for record in self.records("balances"):
+            assert last.get(record.key) != record.value
+            last[record.key] = record.value
+        history = Registry(self.log, "moving").read("balances")
+        assert history.building is None
+        return history
+
+
+@pytest.fixture
+def moving(tmp_path):
+    world = MovingWorld(tmp_path)
+    yield world
+    world.log.close()
+
+
+def test_migration_killed_after_its_checkpoint_was_cloned_begins_again(moving):
+    for _ in range(2):
+        moving.send(40)
+        moving.deployed(1)
+    moving.killed(2, "migration.after_clone")
+    moving.send(10)
+    moving.deployed(2)
+    history = moving.check(2)
+    assert [event.why for event in history.audit if "cannot be migrated" in event.why] == []
+
+
+@pytest.mark.long
+def test_migration_killed_at_every_point_in_turn_ends_as_an_undisturbed_one(moving):
+    for _ in range(2):
+        moving.send(40)
+        moving.deployed(1)
+    for point in [*MIGRATING, "registry.ready.after", "log.cutover.inside_transaction"]:
+        moving.send(3)
+        moving.killed(2, point)
+    moving.deployed(2)
+    history = moving.check(2)
+    assert [event.why for event in history.audit if "cannot be migrated" in event.why] == []
+    # The next function is wrong: what was made with it is discarded, and recalculated.
+    moving.send(5)
+    moving.deployed(2)
+    for point in ("registry.discarded.before", "generation.delete.topics_gone", "registry.forgotten.after"):
+        moving.killed(3, point)
+    moving.send(5)
+    moving.deployed(3)
+    history = moving.check(3)
+    assert any("after the conversion" in event.why for event in history.audit)
 
 
 @pytest.mark.long

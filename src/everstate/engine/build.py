@@ -107,6 +107,11 @@ class Build:
         return self.done / max(time.monotonic() - self._began, 1e-3)
 
     @property
+    def migrates(self) -> bool:
+        """Whether it begins with the state of another generation: its rate says nothing then."""
+        return self._preparation is not None
+
+    @property
     def running(self) -> bool:
         """Whether a round is under way."""
         return self._round is not None

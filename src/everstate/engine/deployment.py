@@ -234,7 +234,8 @@ class Deployment:
         history = self._registry.read(build.name)
         generation = history.numbered(build.output.generation.number)
         if generation is not None and generation.status is not status:
-            steps.write(self._context(), history, generation, status, rate=build.rate)
+            rate = generation.rate if build.migrates else build.rate
+            steps.write(self._context(), history, generation, status, rate=rate)
 
     # -- cutover ------------------------------------------------------------------------------------------------------
 

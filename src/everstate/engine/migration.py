@@ -134,16 +134,15 @@ class Preparation:
             raise self._failure
         return True
 
-    def result(self) -> Migration:
-        """What the shards need; waits for it.
+    def result(self) -> Migration | None:
+        """What the shards need, None if they have converted their state; waits for it.
 
         Raises:
             MigrationError: If it cannot be known.
         """
         while not self.ready():
-            assert self._thread is not None
-            self._thread.join()
-        assert self._found is not None
+            if self._thread is not None:
+                self._thread.join()
         return self._found
 
     def _work(self) -> None:
@@ -165,15 +164,17 @@ def _as_migration() -> Iterator[None]:
         raise MigrationError(str(error)) from error
 
 
-def _migration(output: PreparedOutput, context: Context) -> Migration:
+def _migration(output: PreparedOutput, context: Context) -> Migration | None:
     document = read_document(output.folder.migration_file) or {}
+    checkpoint, batch = output.folder.checkpoint, int(document["batch"])
+    # Spark may run the first batch again, after a crash, although the log has it: only its own note counts.
+    if numbers(checkpoint / "commits")[-1] > batch:
+        return None
     before = context.registry.read(output.name).numbered(int(document["of"]))
     if before is None:
         raise MigrationError("the generation whose state it has is gone")
     way = _way(output.unit, output.generation, before, context)
-    checkpoint, batch = output.folder.checkpoint, int(document["batch"])
-    # Spark may run the first batch again, after a crash, although the log has it: only its own note counts.
-    if numbers(checkpoint / "commits")[-1] > batch or not way.conversion.checked:
+    if not way.conversion.checked:
         return way.migration
     return replace(way.migration, sample=_sample(output, context, batch_end(checkpoint, batch)))
 

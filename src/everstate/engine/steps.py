@@ -123,8 +123,9 @@ def _new(planned: Planned, output: str, history: History, context: Context, *, m
     kept = active.shards if active is not None else context.settings.first_shards
     now = now_ms()
     initial, missing = beginning(context.log, unit.service, context.home, described, unit.topics)
+    rate = 0.0
     if migrates and active is not None:
-        initial, missing = active.initial, active.missing
+        initial, missing, rate = active.initial, active.missing, active.rate
     generation = Generation(
         number=history.next_number,
         status=Status.PLANNED,
@@ -135,6 +136,7 @@ def _new(planned: Planned, output: str, history: History, context: Context, *, m
         missing=missing,
         code="",
         policy=planned.policy,
+        rate=rate,
         created_ms=now,
         changed_ms=now,
     )

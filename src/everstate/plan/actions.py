@@ -212,11 +212,13 @@ class Migrate(Action):
     def follows(self) -> str:
         """What happens, in one sentence."""
         state = f"The state of generation {self.active}"
-        published = "what the stream has published stands" if self.stream else "what differs is published"
+        published = "then what differs is published"
+        if self.stream:
+            published = "what the stream has published stands, and the new version goes on where the old one stops"
         if not self.checked:
             return f"{state} stays as it is; {published}, without a replay."
         return (
-            f"{state} is converted and a sample of its keys is recalculated; then {published}. If the sample does not "
+            f"{state} is converted, and a sample of its keys is recalculated; {published}. If the sample does not "
             "agree, the output is recalculated."
         )
 

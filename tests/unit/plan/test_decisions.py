@@ -220,7 +220,9 @@ def test_decide_migrate_behind_the_last_state_reads_no_history() -> None:
     assert isinstance(action, Migrate)
     assert not action.checked
     assert action.records == 0
-    assert action.follows == ("The state of generation 3 stays as it is; what differs is published, without a replay.")
+    assert action.follows == (
+        "The state of generation 3 stays as it is; then what differs is published, without a replay."
+    )
 
 
 def test_decide_migrate_goes_on_with_a_generation_that_is_half_built() -> None:
