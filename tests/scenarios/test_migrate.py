@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from polars import col
 
@@ -133,3 +135,27 @@ def test_migrate_of_a_stream_neither_loses_nor_repeats_records(world):
     assert len(written) == 9
     assert world.generations("shop", "sums").active.number == 2
     assert world.deploy(migrated)["sums"] == []
+
+
+def test_migrate_while_the_version_before_goes_on_loses_nothing(world, spark):
+    from everstate.engine.runner import Runner
+
+    first_version(world, totals())
+    world.topics.send("orders", [order(n, n % 7, n) for n in range(60, 90)], ts=100)
+    # It hosts the version before, whose checkpoint grows meanwhile, and has a query of its own on the clone.
+    service = totals(halves=True, migrate=halved)
+    runner = Runner(service, log=world.log.url, session=spark, show=False, cores=2)
+    runner.start()
+    try:
+        world.topics.send("orders", [order(n, n % 3, 1) for n in range(60, 70)], ts=200)
+        deadline = time.monotonic() + 240
+        while world.generations("shop", "totals").active.number == 1 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        world.topics.send("orders", [("o61", None), order(90, 11, 5)], ts=300)
+        while world.table("totals").get("c11") != {"total": 5, "half": 2.5} and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        runner.stop()
+    expected = world.from_scratch(totals(halves=True), "orders", topic="totals")
+    assert world.table("totals") == expected
+    assert world.generations("shop", "totals").active.number == 2
