@@ -19,7 +19,7 @@ from everstate.engine.checkpoint import batch_end, numbers
 from everstate.engine.clone import clone
 from everstate.engine.code import restored
 from everstate.engine.folder import read_document, write_document
-from everstate.engine.outputs import generation_folder, require_every_deletion
+from everstate.engine.outputs import generation_folder, prepared, require_every_deletion
 from everstate.engine.past import beginning, past_of
 from everstate.generations.generation import own_dead_letters
 from everstate.generations.migration import Version, passage, standing_letters
@@ -102,6 +102,8 @@ def begin(unit: Unit, generation: Generation, context: Context) -> None:
         staged,
     )
     crash_point("migration.after_commit")
+    with _as_migration():
+        prepared(unit, generation, log, context.home, 0)  # Spark would take state that is not there for empty state
 
 
 class Preparation:
@@ -151,6 +153,8 @@ class Preparation:
                 self._found = _migration(self._output, self._context)
         except EverstateError as error:
             self._failure = error
+        except Exception as error:  # noqa: BLE001 - in a thread, nobody else would see it
+            self._failure = MigrationError(f"a sample cannot be recalculated: {type(error).__name__}: {error}")
 
 
 @contextmanager
