@@ -159,3 +159,19 @@ def test_migrate_while_the_version_before_goes_on_loses_nothing(world, spark):
     expected = world.from_scratch(totals(halves=True), "orders", topic="totals")
     assert world.table("totals") == expected
     assert world.generations("shop", "totals").active.number == 2
+
+
+def test_migrate_that_was_previewed_is_gone_on_with(world, spark):
+    from everstate.engine.preview import preview_service
+
+    service = totals(halves=True, migrate=halved)
+    first_version(world, totals())
+    before = world.table("totals")
+    plan = preview_service(service, log=world.log.url, session=spark, show=False, cores=2)
+    action = plan.action("totals")
+    assert (action.kind, action.resumes, plan.preview("totals").counts.changed) == ("migrate", 2, 6)
+    assert world.table("totals") == before
+    world.deploy(service)
+    assert world.table("totals") == {key: halved(value) for key, value in before.items()}
+    assert world.generations("shop", "totals").active.number == 2
+    assert Status.DISCARDED not in [what for _, what in events(world)]

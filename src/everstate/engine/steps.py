@@ -74,9 +74,11 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
             raise GenerationError(f"output {action.output!r} has no generation {number}")
         return _stored(write(context, history, generation, Status.RECALCULATING), number)
     generation = _new(planned, action.output, history, context, migrates=migrates)
-    why = "; ".join([*(difference.cause for difference in action.differences), *filter(None, [_instead(action)])])
+    why = "; ".join(difference.cause for difference in action.differences)
     context.registry.write(
-        history.having(generation, event(generation, why)), [context.leases.building()], step="planned"
+        history.having(generation, event(generation, f"{why} {_instead(action)}".strip())),
+        [context.leases.building()],
+        step="planned",
     )
     history = write(context, context.registry.read(action.output), generation, Status.RECALCULATING)
     return _stored(history, generation.number)
