@@ -220,7 +220,7 @@ def crash(stage: Stage) -> None:
     """SIGKILL in the middle, a restart, and a service downstream."""
     chapter(
         "3. SIGKILL in the middle of 30,000 orders",
-        "Process, Spark and all workers die at once. Then: start it again, and vips.py with it, which reads the totals.",
+        "Process, Spark and all workers die at once. Then: start it again, and with it vips.py, which reads totals.",
     )
     chance = random.Random(7)  # noqa: S311 - a demo needs no secrets
     for part in range(2):
