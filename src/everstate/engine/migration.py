@@ -23,6 +23,7 @@ from everstate.engine.outputs import generation_folder, prepared, require_every_
 from everstate.engine.past import beginning, past_of
 from everstate.generations.generation import own_dead_letters
 from everstate.generations.migration import Version, passage, standing_letters
+from everstate.kernels.migration import place
 from everstate.kernels.order import Order
 from everstate.kernels.output import RECORD, with_headers
 from everstate.kernels.sampling import recalculated
@@ -216,7 +217,25 @@ def _sample(output: PreparedOutput, context: Context, end: Vector) -> Sample:
                 yield from ([piece] for piece in pieces)
             position = stop
 
-    return recalculated(unit, batches, Order(order, unit.topics) if order else None)
+    sample = recalculated(unit, batches, Order(order, unit.topics) if order else None)
+    return replace(sample, unknown=_superseded(log, unit, past, end, sample.limit))
+
+
+def _superseded(log: Log, unit: Unit, past: Past, end: Vector, limit: int) -> frozenset[bytes]:
+    """Keys of the sample with later records, whose earlier ones a compacted topic may have dropped by now.
+
+    Only where the output has its sources' key. Whom a dropped record belonged to otherwise, nobody can tell: the sample
+    does not agree then, and the output is recalculated.
+    """
+    compacted = [topic for topic in unit.topics if log.describe(topic).config.compact]
+    if unit.depth > 1 or not compacted:
+        return frozenset()
+    found: set[bytes] = set()
+    ends = {topic: now for topic, now in log.end_offsets(compacted).items() if topic not in past.whole}
+    for _, _, records in _pieces(log, past, end, ends):
+        keys = records["key"].drop_nulls().unique()
+        found.update(keys.filter(pl.Series(place(keys) < limit, dtype=pl.Boolean)))
+    return frozenset(found)
 
 
 def _stops(order: list[Vector], start: Vector, end: Vector) -> Iterator[Vector]:

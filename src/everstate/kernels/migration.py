@@ -48,10 +48,12 @@ class Sample:
     Attributes:
         limit: The keys whose place is below it are in the sample.
         blocks: By node of the last stage, what a recalculation gives for them.
+        unknown: Keys of which history does not tell what they had: they are not compared.
     """
 
     limit: int
     blocks: dict[int, bytes]
+    unknown: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +191,11 @@ def _failure(function: Function, key: bytes, why: str) -> MigrationError:
 def _compare(unit: Unit, shard: Shard, sample: Sample) -> None:
     for number, block in sample.blocks.items():
         node = unit.nodes[number]
-        found, wanted = portrait(unit, number, shard, sample.limit), from_block(block)
+        unknown = pl.DataFrame({KEY: list(sample.unknown)}, schema={KEY: pl.Binary})
+        found, wanted = (
+            frame.join(unknown, on=KEY, how="anti", maintain_order="left")
+            for frame in (portrait(unit, number, shard, sample.limit), from_block(block))
+        )
         wanted = wanted.filter(pl.Series(shard.holds(wanted[KEY])))
         both = found.select(KEY).join(wanted.select(KEY), on=KEY, how="full", coalesce=True).sort(KEY)
         converted, expected = (

@@ -115,6 +115,10 @@ def test_sample_with_a_key_more_or_less_does_not_agree():
     fewer = recalculated(unit, lambda: batches[:2], enough=16)
     with pytest.raises(MigrationError, match="if it is recalculated"):
         migrate(unit, unit.depth, shard, Migration(mark="2", sample=Sample(sample.limit, fewer.blocks)))
+    # A key of which history does not tell is not compared.
+    everything = frozenset(key for block in sample.blocks.values() for key in from_block(block)["$key"])
+    unknown = Sample(sample.limit, fewer.blocks, everything)
+    migrate(unit, unit.depth, shard, Migration(mark="2", sample=unknown))
     empty = Shard(MemoryPages(), None, Ledger(unit.topics, "skip"))
     with pytest.raises(MigrationError, match=r"has for key 'c\d+' nothing after the conversion"):
         migrate(unit, unit.depth, empty, Migration(mark="2", sample=sample))
