@@ -18,6 +18,7 @@ import everstate as es
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from everstate.topology.nodes import OnChange
     from everstate.topology.unit import Unit
 
 TABLES, STREAMS = ("left", "right"), ("events", "more")
@@ -92,6 +93,11 @@ def concatenated(number: int) -> Any:
     return concatenate
 
 
+def kept(state: Any) -> Any:
+    """Converts state that need not be converted: right only if the edit has not changed what is stored."""
+    return state
+
+
 def both(table: Any) -> Any:
     return table.select("g", x=pl.coalesce("x", "x_right"), f=col("f_right"))
 
@@ -107,9 +113,9 @@ TABLE_STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
         g=col("k").min(), x=col("x").max() + n, f=(col("f") / 3).sum()
     ),
     "count": lambda table, _, n: table.group_by(k=col("g")).agg(g=col("k").max(), x=es.count() + n, f=col("f").mean()),
-    "fold": lambda table, _, n: table.group_by(k=GROUP).aggregate(nothing, added(n), schema=COLUMNS),
+    "fold": lambda table, _, n: table.group_by(k=GROUP).aggregate(nothing, added(n), schema=COLUMNS, migrate=kept),
     "fold with remove": lambda table, _, n: table.group_by(k=col("g")).aggregate(
-        nothing, counted(n), discounted(n), schema=COLUMNS
+        nothing, counted(n), discounted(n), schema=COLUMNS, migrate=kept
     ),
     "reduce": lambda table, _, n: table.group_by(k=GROUP).aggregate(nothing, concatenated(n), schema=COLUMNS),
     "join": lambda table, right, n: both(table.join(right, how=("inner", "left", "outer")[n])),
@@ -131,14 +137,16 @@ STREAM_STEPS: dict[str, Callable[[Any, int], Any]] = {
     "rekey": lambda rows, n: (
         rows.rekey(k=pl.concat_str(GROUP, pl.lit("!" * n)), name="k") if n else rows.with_columns(f=col("f") * 2)
     ),
-    "remember": lambda rows, n: rows.apply(remembered(n), stateful=True, schema=COLUMNS),
-    "rise": lambda rows, n: rows.filter(rising(n), stateful=True),
+    "remember": lambda rows, n: rows.apply(remembered(n), stateful=True, schema=COLUMNS, migrate=kept),
+    "rise": lambda rows, n: rows.filter(rising(n), stateful=True, migrate=kept),
 }
 #: How a stream becomes a table.
 GATHERINGS: dict[str, Callable[[Any, int], Any]] = {
     "sum": lambda rows, n: rows.group_by("k").agg(g=col("g").max(), x=col("x").sum() + n, f=col("f").sum()),
     "last": lambda rows, n: rows.group_by(k=GROUP).agg(g=col("g").last(), x=es.count() + n, f=col("f").last()),
-    "concatenate": lambda rows, n: rows.group_by(k=GROUP).aggregate(nothing, concatenated(n), schema=COLUMNS),
+    "concatenate": lambda rows, n: rows.group_by(k=GROUP).aggregate(
+        nothing, concatenated(n), schema=COLUMNS, migrate=kept
+    ),
 }
 #: What the last output shows of its rows.
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -162,6 +170,8 @@ class Version:
         chain: The steps before each output.
         view: What the last output shows.
         stream: There is an output of the streams' rows, too.
+        wide: Sources have a column more, which is null in every record.
+        on_change: What is declared for all outputs.
     """
 
     topics: tuple[str, ...]
@@ -170,6 +180,13 @@ class Version:
     chain: tuple[Steps, ...]
     view: str
     stream: bool = False
+    wide: bool = False
+    on_change: OnChange = "recalculate"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Of the sources."""
+        return {**SCHEMA, "note": str | None} if self.wide else SCHEMA
 
     @property
     def outputs(self) -> list[str]:
@@ -189,23 +206,23 @@ class Version:
     def service(self) -> es.Service:
         """What a user would write."""
         app = es.Service("s")
-        right = app.table("right", key="k", schema=SCHEMA)
-        table = app.table("left", key="k", schema=SCHEMA) if self.topics == ("left",) else self._gathered(app)
+        right = app.table("right", key="k", schema=self.schema)
+        table = app.table("left", key="k", schema=self.schema) if self.topics == ("left",) else self._gathered(app)
         for place, steps in enumerate(self.chain):
             for name, number in steps:
                 table = {**TABLE_STEPS, **ORDERED_STEPS}[name](table, right, number)
             if place == len(self.chain) - 1:
                 table = VIEWS[self.view](table)
-            table = table.to(f"out-{place}")
+            table = table.to(f"out-{place}", on_change=self.on_change)
         return app
 
     def _gathered(self, app: es.Service) -> Any:
-        rows, *others = (app.stream(topic, key="k", schema=SCHEMA) for topic in self.topics)
+        rows, *others = (app.stream(topic, key="k", schema=self.schema) for topic in self.topics)
         rows = rows.merge(*others) if others else rows
         for name, number in self.rows:
             rows = STREAM_STEPS[name](rows, number)
         if self.stream:
-            rows.to("rows")
+            rows.to("rows", on_change=self.on_change)
         return GATHERINGS[self.gathering[0]](rows, self.gathering[1])
 
 
@@ -240,12 +257,15 @@ def edits(draw: st.DrawFn, *, stream: bool = False, longest: int = 3) -> list[Ve
     for _ in range(draw(st.integers(1, 3))):
         last, other = found[-1], draw(versions(stream=stream, longest=longest))
         on_rows = [] if last.topics == TABLES[:1] else ["rows", "gathering"]
-        kind = draw(st.sampled_from(["all", "number", "chain", "topics", "view", *on_rows]))
+        kind = draw(st.sampled_from(["all", "number", "chain", "topics", "view", "wide", *on_rows]))
         if kind == "number":
             place = draw(st.integers(0, len(last.chain) - 1))
             moved = tuple((name, (number + 1) % 3) for name, number in last.chain[place])
             edited = replace(last, chain=(*last.chain[:place], moved, *last.chain[place + 1 :]))
+        elif kind == "wide":
+            edited = replace(last, wide=not last.wide)
         else:
             edited = other if kind == "all" else replace(last, **{kind: getattr(other, kind)})
         found.append(edited if edited != last else other)
-    return found
+    on_change = draw(st.sampled_from(["recalculate", "migrate"]))
+    return [replace(version, on_change=on_change) for version in found]
