@@ -12,6 +12,7 @@ from everstate.engine.leases import Leases
 from everstate.engine.outputs import create_topics, levels, prepared, require_every_deletion
 from everstate.engine.planning import make_plan
 from everstate.engine.settings import Settings
+from everstate.generations.comparison import Comparisons
 from everstate.generations.registry import Registry
 from everstate.log.opening import open_log
 from everstate.log.protocol import Commit, TopicConfig
@@ -53,7 +54,14 @@ def prepare(log, app, **settings):
     leases = Leases(log, app.name, 60, lambda error: None, [])
     leases.take_publishing()
     registry = Registry(log, app.name)
-    context = steps.Context(log=log, registry=registry, leases=leases, home=home, settings=Settings(**settings))
+    context = steps.Context(
+        log=log,
+        registry=registry,
+        leases=leases,
+        home=home,
+        settings=Settings(**settings),
+        comparisons=Comparisons(log),
+    )
     planned = plan(log, app)
     try:
         for name in planned.units:

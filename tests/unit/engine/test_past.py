@@ -11,6 +11,7 @@ from everstate.engine.outputs import PreparedOutput, create_topics, generation_f
 from everstate.engine.past import beginning, past_of, unread
 from everstate.engine.planning import make_plan, require_possible
 from everstate.engine.settings import Settings
+from everstate.generations.comparison import Comparisons
 from everstate.generations.registry import Registry
 from everstate.log.history.files import FOLDER
 from everstate.plan.actions import Nothing, Recalculate, Refuse
@@ -46,7 +47,12 @@ def begun(shelf, app):
     leases.take_publishing()
     registry = Registry(shelf.log, app.name)
     context = steps.Context(
-        log=shelf.log, registry=registry, leases=leases, home=shelf.home, settings=Settings(shards=1)
+        log=shelf.log,
+        registry=registry,
+        leases=leases,
+        home=shelf.home,
+        settings=Settings(shards=1),
+        comparisons=Comparisons(shelf.log),
     )
     planned = plan(shelf, app)
     for name in planned.units:
