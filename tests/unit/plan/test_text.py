@@ -6,7 +6,8 @@ from everstate.plan.actions import Estimate, Plan, Restore
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.text import Span, Style, plain, text
-from tests.unit.plan.prints import seen, totals, vips
+from everstate.topology.prints import UnitPrint
+from tests.unit.plan.prints import node, part, seen, source, table, totals, unit, vips
 from tests.unit.plan.stories import whole_story
 
 WHOLE_STORY = """\
@@ -137,3 +138,28 @@ def test_text_of_a_rollback_says_that_it_was_asked_for() -> None:
     back = Restore(output="totals", fingerprint="f", active=2, generation=1, estimate=Estimate(0), asked=True)
     shown = plain(text(Plan("shop", (back,))))
     assert "  asked for with everstate rollback\n  Generation 1 takes over again: it catches up" in shown
+
+
+def test_text_of_a_migration_says_what_proves_it_and_what_follows_if_it_does_not_hold() -> None:
+    def folded(add: str) -> UnitPrint:
+        parts = {"by": part("grouping", "customer"), "add": part("function", add), "remove": part("function", "less")}
+        step = node("sums/aggregate", "orders/table", stateful=True, at="shop.py:4", **parts)
+        return unit("sums", source("orders"), table("orders"), replace(step, migrates=True))
+
+    plan = decide(
+        "shop",
+        [folded("new")],
+        {"sums": OutputFacts(active=Deployed(print=folded("old"), generation=3))},
+        {"orders": SourceFacts(topic="orders", records=500_000, end={0: 500_000})},
+        on_change={"sums": "migrate"},
+    )
+    assert plain(text(plan)) == (
+        "Service shop: 1 of 1 output would change.\n"
+        "\n"
+        "sums: migrate\n"
+        "  changed logic: The aggregate was changed. old -> new (shop.py:4)\n"
+        "  reads 500,000 records of orders\n"
+        "  takes about 5 s at 100,000 records a second (assumed) if it must be recalculated\n"
+        "  The state of generation 3 is converted, and a sample of its keys is recalculated; then what differs is "
+        "published. If the sample does not agree, the output is recalculated."
+    )
