@@ -1,8 +1,16 @@
-"""How random tests run: no time limit for a single example, and the same examples on every machine.
+"""How random tests run, and until when long ones may begin.
 
-`pytest --hypothesis-profile=roaming` tries others each time.
+Random tests have no time limit for a single example, and the same examples on every machine; `pytest
+--hypothesis-profile=roaming` tries others each time.
+
+A build that has to end within an hour sets `EVERSTATE_LONG_UNTIL` (seconds since 1970): a long test that would begin
+later is skipped, and the summary says how many were.
 """
 
+import os
+import time
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -15,3 +23,18 @@ settings.register_profile(
 )
 settings.register_profile("roaming", settings.get_profile("everstate"), derandomize=False)
 settings.load_profile("everstate")
+
+UNTIL = "EVERSTATE_LONG_UNTIL"
+TIME_IS_UP = "the time for long tests is up; all of them: make long"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    until = os.environ.get(UNTIL)
+    if until and item.get_closest_marker("long") and time.time() > float(until):
+        pytest.skip(TIME_IS_UP)
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if TIME_IS_UP in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} long tests did not begin: {TIME_IS_UP}")
