@@ -211,6 +211,7 @@ def moving(tmp_path):
     world.log.close()
 
 
+@pytest.mark.long
 def test_migration_killed_after_its_checkpoint_was_cloned_begins_again(moving):
     for _ in range(2):
         moving.send(40)

@@ -85,6 +85,7 @@ def test_migrate_that_does_not_hold_is_discarded_and_rebuilt(world):
     assert "test_migrate.py:" in why[0]
 
 
+@pytest.mark.long
 def test_migrate_fills_new_columns_and_derives_the_table_anew(world):
     def version(schema, least):
         app = es.Service("shop", shards=2)
@@ -105,6 +106,7 @@ def test_migrate_fills_new_columns_and_derives_the_table_anew(world):
     assert world.generations("shop", "totals").active.number == 2
 
 
+@pytest.mark.long
 def test_migrate_of_a_stream_neither_loses_nor_repeats_records(world):
     def version(number, migrate=None):
         def first(row, state):
@@ -143,6 +145,7 @@ def test_migrate_of_a_stream_neither_loses_nor_repeats_records(world):
     assert world.deploy(migrated)["sums"] == []
 
 
+@pytest.mark.long
 def test_migrate_while_the_version_before_goes_on_loses_nothing(world, spark):
     from everstate.engine.runner import Runner
 
@@ -167,6 +170,7 @@ def test_migrate_while_the_version_before_goes_on_loses_nothing(world, spark):
     assert world.generations("shop", "totals").active.number == 2
 
 
+@pytest.mark.long
 def test_migrate_that_was_previewed_is_gone_on_with(world, spark):
     from everstate.engine.preview import preview_service
 
