@@ -11,7 +11,8 @@ from everstate.log.opening import open_log
 if TYPE_CHECKING:
     from types import TracebackType
 
-_LOOK_S: Final = 0.02
+#: Batches take longer, and a look costs more than a millisecond.
+_LOOK_S: Final = 0.05
 
 
 class Commits:

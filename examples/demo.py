@@ -52,7 +52,6 @@ class Stage:
         self.environment = {
             **os.environ,
             "EVERSTATE_LOG": str(folder / "log"),
-            "EVERSTATE_QUICK_START": "true",
             "EVERSTATE_HEARTBEAT": "1",
         }
         for name in ("totals.py", "vips.py"):

@@ -20,7 +20,7 @@ def spark():
     from everstate.engine.settings import Settings
 
     if not _sessions:
-        _sessions.append(start_session(Settings(cores=2, quick_start=True, memory="1g"), "tests"))
+        _sessions.append(start_session(Settings(cores=2, memory="1g"), "tests"))
     yield _sessions[0]
     if _sessions:  # all fixtures of this scope end together, when the tests do
         stop_session(_sessions.pop())

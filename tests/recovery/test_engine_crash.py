@@ -50,7 +50,7 @@ class World:
 
     def start(self, *options, **environment):
         command = [sys.executable, "-m", "everstate.cli.main", "run", str(SERVICE), "--log", self.log.url]
-        command += ["--quick-start", "--memory", "1g", "--cores", "2", "--max-records", "60", *options]
+        command += ["--memory", "1g", "--cores", "2", "--max-records", "60", *options]
         return subprocess.Popen(
             command,
             env={**os.environ, "EVERSTATE_RESTARTS": "0", "EVERSTATE_TEST_MARKER": str(self.marker), **environment},

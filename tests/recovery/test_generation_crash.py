@@ -94,7 +94,7 @@ class World:
 
     def start(self, version, *options, **environment):
         command = [sys.executable, "-m", "everstate.cli.main", "run", str(self.service), "--log", self.log.url]
-        command += ["--quick-start", "--memory", "1g", "--cores", "2", *options]
+        command += ["--memory", "1g", "--cores", "2", *options]
         given = {
             "EVERSTATE_TEST_VERSION": str(version),
             "EVERSTATE_APPROVAL": "approve",

@@ -43,7 +43,7 @@ class Live:
 
     def start(self, version, *options, command="run", **environment):
         arguments = [sys.executable, "-m", "everstate.cli.main", command, str(SERVICE), "--log", self.log.url, *options]
-        settings = {"HEARTBEAT": "0.5", "QUICK_START": "1", "MEMORY": "1g", "CORES": "2"}
+        settings = {"HEARTBEAT": "0.5", "MEMORY": "1g", "CORES": "2"}
         given = {f"EVERSTATE_{name}": value for name, value in settings.items()}
         given |= {"EVERSTATE_TEST_VERSION": str(version), **environment}
         process = subprocess.Popen(

@@ -111,9 +111,9 @@ def run(  # noqa: PLR0913 - each option is a parameter
     log_level: Annotated[
         str | None, typer.Option(metavar="LEVEL", help="What Spark reports.", rich_help_panel=_SETTINGS)
     ] = None,
-    quick_start: Annotated[
+    full_compiler: Annotated[
         bool | None,
-        typer.Option("--quick-start", help="Start sooner, run slower: for short runs.", rich_help_panel=_SETTINGS),
+        typer.Option("--full-compiler", help="Start slower, run a little quicker.", rich_help_panel=_SETTINGS),
     ] = None,
 ) -> None:
     """Run a service until it is stopped with Ctrl-C or SIGTERM, or with --once until its sources are drained.
@@ -141,7 +141,7 @@ def run(  # noqa: PLR0913 - each option is a parameter
         "memory": memory,
         "log_level": log_level,
         "approval": approval,
-        "quick_start": quick_start,
+        "full_compiler": full_compiler,
     }
     if dry_run:
         _dry_run(described, existing_log(log, described), given)

@@ -111,7 +111,7 @@ def session_options(settings: Settings) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": settings.memory,
         "spark.driver.extraJavaOptions": " ".join(
-            [java_options(short_run=settings.quick_start), f"-Dlog4j2.configurationFile={quiet.as_uri()}", levels]
+            [java_options(full_compiler=settings.full_compiler), f"-Dlog4j2.configurationFile={quiet.as_uri()}", levels]
         ),
         "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",

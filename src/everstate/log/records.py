@@ -74,14 +74,17 @@ def partitions_for(frame: pl.DataFrame, partitions: int, *, turn: int) -> pl.Ser
     Raises:
         LogError: If the frame names a partition that the topic does not have.
     """
-    chosen = partition_of(frame["key"], partitions)
-    if "partition" in frame.columns:
-        named = frame["partition"].cast(pl.Int32)
+    named = frame["partition"].cast(pl.Int32) if "partition" in frame.columns else None
+    if named is not None:
         wrong = named.filter((named < 0) | (named >= partitions))
         if len(wrong):
             raise LogError(
                 f"there is no partition {wrong[0]}", hint=f"The topic has {partitions}, numbered 0 to {partitions - 1}."
             )
+        if not named.null_count():
+            return named
+    chosen = partition_of(frame["key"], partitions)
+    if named is not None:
         chosen = named.zip_with(named.is_not_null(), chosen)
     if not chosen.null_count():
         return chosen

@@ -28,7 +28,7 @@ def trained(monkeypatch, content=b"classes"):
 
 
 def test_java_options_without_an_archive_are_quiet_and_complete(jars):
-    assert archive.java_options() == "-Xlog:disable -Xshare:auto"
+    assert archive.java_options() == "-Xlog:disable -Xshare:auto -XX:TieredStopAtLevel=1"
 
 
 def test_java_options_with_an_archive_name_it_in_quotes(jars, monkeypatch):
@@ -38,8 +38,8 @@ def test_java_options_with_an_archive_name_it_in_quotes(jars, monkeypatch):
     assert f'-XX:SharedArchiveFile="{path}"' in archive.java_options()
 
 
-def test_java_options_for_a_short_run_use_the_quick_compiler(jars):
-    assert "-XX:TieredStopAtLevel=1" in archive.java_options(short_run=True)
+def test_java_options_with_the_full_compiler_leave_java_its_own_choice(jars):
+    assert archive.java_options(full_compiler=True) == "-Xlog:disable -Xshare:auto"
 
 
 def test_java_options_without_java_leave_the_error_to_the_session(jars, monkeypatch):

@@ -26,8 +26,8 @@ def test_settings_options_that_are_none_were_not_given():
 
 
 def test_settings_text_becomes_the_type_of_the_setting():
-    resolved = Settings.resolve({"trigger": "0.5", "state_dir": "/x", "quick_start": "yes"}, environment={})
-    assert (resolved.trigger, resolved.state_dir, resolved.quick_start) == (0.5, Path("/x"), True)
+    resolved = Settings.resolve({"trigger": "0.5", "state_dir": "/x", "full_compiler": "yes"}, environment={})
+    assert (resolved.trigger, resolved.state_dir, resolved.full_compiler) == (0.5, Path("/x"), True)
 
 
 def test_settings_unknown_name_lists_those_there_are():
@@ -47,7 +47,7 @@ def test_settings_unknown_name_lists_those_there_are():
         ("log_level", "loud"),
         ("heartbeat", 0),
         ("shards", "two"),
-        ("quick_start", "perhaps"),
+        ("full_compiler", "perhaps"),
     ],
 )
 def test_settings_value_that_does_not_fit_names_option_and_variable(name, value):
