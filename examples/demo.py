@@ -197,8 +197,8 @@ def begin(stage: Stage) -> None:
     for topic in ("orders", TOTALS):
         stage.everstate("topic", "create", topic, "--partitions", "3", "--compact")
     history = [order(n, NAMES[n % 4], 40.1 * n, "refunded" if n % 12 == 5 else "paid") for n in range(1, 25)]
-    stage.produce("orders", [*history, order(25, "gus", 1500.5, "refunded")])
     stage.start("totals.py")
+    stage.produce("orders", [*history, order(25, "gus", 1500.5, "refunded")])
     show(TOTALS, wait_until(stage, TOTALS, expected(stage.latest("orders"), "void")))
 
 
@@ -233,8 +233,8 @@ def crash(stage: Stage) -> None:
             while stage.ends(TOTALS) == before:
                 time.sleep(0.05)
             console.print(f"  [bold red]$ kill -9 {stage.kill('totals.py')}[/]")
-    stage.start("totals.py")
-    stage.start("vips.py")
+            stage.start("totals.py")
+            stage.start("vips.py")
     found = wait_until(stage, TOTALS, expected(stage.latest("orders"), "void"))
     show(TOTALS, found)
     console.print(

@@ -120,9 +120,26 @@ def test_order_lists_published_batches_and_what_a_cutover_added(tables):
     build = tables.log.acquire("service:build")
     for number in range(3):
         closed(tables, {}, number, build)
-    assert tables.log.order("service", "output") == [{"source": {0: 10, 1: 0}}]
+    assert tables.log.order("service", "output", ["source"]) == [{"source": {0: 10, 1: 0}}]
     batch, staged = tables.batch({}, 2, generation="g2", query_id="q2")
     expected = tables.log.end_offsets(["totals"])
     asked = Cutover(commit=replace(batch, kind="cutover"), leases=(tables.lease, build), expected=expected)
     tables.log.cutover(asked, staged)
-    assert [vector["source"][0] for vector in tables.log.order("service", "output")] == [10, 20, 30]
+    assert [vector["source"][0] for vector in tables.log.order("service", "output", ["source"])] == [10, 20, 30]
+
+
+def test_order_in_a_topic_that_was_not_read_goes_by_the_time_of_its_records(tables):
+    other = tables.topic("other", partitions=2)
+    for number in (1, 2, 3):
+        tables.clock.advance(1_000)
+        tables.send(other, (None, "x"), (None, "y"), partition=[0, 0])
+        tables.clock.advance(1_000)
+        tables.publish({}, number)
+    tables.send(other, (None, "z"), partition=[1])
+    order = tables.log.order("service", "output", ["other", "source"])
+    assert [vector["other"] for vector in order] == [{0: 0, 1: 0}, {0: 2, 1: 0}, {0: 4, 1: 0}, {0: 6, 1: 1}]
+    assert [vector["source"][0] for vector in order] == [10, 20, 30, 40]
+    tables.log.compact(other)
+    assert tables.log.order("service", "output", ["other", "source"]) == order
+    unknown = tables.log.order("service", "output", ["nowhere"])
+    assert [vector["nowhere"] for vector in unknown] == [{}, {}, {}, {}]

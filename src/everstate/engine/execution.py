@@ -78,7 +78,7 @@ class Execution:
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
         ordered = closed and bool(unit.order_sensitive)
-        vectors = log.order(unit.service, output.name) if ordered else []
+        vectors = log.order(unit.service, output.name, unit.topics) if ordered else []
         job = _job(unit, generation, log, closed=closed, vectors=tuple(vectors), migration=migration)
         self._plan = QueryPlan(
             job=job,

@@ -205,7 +205,7 @@ def _sample(output: PreparedOutput, context: Context, end: Vector) -> Sample:
     initial, missing = beginning(log, unit.service, context.home, described, unit.topics)
     generation = replace(output.generation, initial=initial, missing=missing)
     past = past_of(replace(output, generation=generation), log, initial)
-    order = log.order(unit.service, output.name) if unit.order_sensitive else []
+    order = log.order(unit.service, output.name, unit.topics) if unit.order_sensitive else []
 
     def batches() -> Iterator[list[Piece]]:
         position = initial

@@ -64,6 +64,7 @@ class BuildLine:
         done: Records read.
         left: Records to read.
         rate: Records a second.
+        migrates: Its state comes from another generation; records are only what has come since.
     """
 
     name: str
@@ -71,11 +72,12 @@ class BuildLine:
     done: int
     left: int
     rate: float
+    migrates: bool = False
 
     @classmethod
     def of(cls, build: Build) -> BuildLine:
         """A build as it is now."""
-        return cls(build.name, build.output.generation.number, build.done, build.lag, build.rate)
+        return cls(build.name, build.output.generation.number, build.done, build.lag, build.rate, build.migrates)
 
     @property
     def share(self) -> float:
@@ -87,10 +89,15 @@ class BuildLine:
         """How long it will still take."""
         return f"{self.left / self.rate:,.0f} s left" if self.rate > 1 else "begins"
 
+    @property
+    def how(self) -> str:
+        """What is done to it."""
+        return "migrated" if self.migrates else "recalculated"
+
     def text(self) -> str:
         """As one line without a terminal."""
         return (
-            f"{self.name}: generation {self.generation} is recalculated: {self.done:,} records ({self.share:.0%}), "
+            f"{self.name}: generation {self.generation} is {self.how}: {self.done:,} records ({self.share:.0%}), "
             f"{self.rate:,.0f}/s, {self.remaining}"
         )
 
@@ -213,15 +220,15 @@ def size_text(size: float) -> str:
 
 def _build_table(builds: Sequence[BuildLine]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("recalculating", style="bold")
-    for name in ("generation", "records", "records/s"):
+    table.add_column("being built", style="bold")
+    for name in ("", "generation", "records", "records/s"):
         table.add_column(name, justify="right")
     table.add_column("")
     table.add_column("", justify="right")
     for build in builds:
         bar = ProgressBar(total=1.0, completed=build.share, width=24)
         left = f"{build.share:.0%}, {build.remaining}"
-        table.add_row(build.name, str(build.generation), f"{build.done:,}", f"{build.rate:,.0f}", bar, left)
+        table.add_row(build.name, build.how, str(build.generation), f"{build.done:,}", f"{build.rate:,.0f}", bar, left)
     return table
 
 

@@ -38,10 +38,7 @@ class Order:
                 self._ends[number, partition] = np.maximum.accumulate(np.array(ends, np.int64))
 
     def epochs(self, rows: pl.DataFrame) -> pl.Series:
-        """By row, the first vector that covers it.
-
-        What no vector covers came after all of them, and so does a topic that none of them names.
-        """
+        """By row, the first vector that covers it; what none covers came after all of them."""
         found = np.full(rows.height, self._last, np.int64)
         topics, partitions, offsets = (rows[name].to_numpy() for name in (TOPIC, PART, OFF))
         for (topic, partition), ends in self._ends.items():

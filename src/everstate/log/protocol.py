@@ -330,8 +330,11 @@ class Log(Protocol):
         """
         ...
 
-    def order(self, service: str, output: str) -> list[Vector]:
-        """The order log of an output: where its micro-batches ended, the oldest first."""
+    def order(self, service: str, output: str, topics: Sequence[str]) -> list[Vector]:
+        """The order log of an output: where its micro-batches ended in these topics, the oldest first.
+
+        A topic that the output did not read then had got as far as it was when the batch was committed.
+        """
         ...
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:

@@ -164,9 +164,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _recorded(self) -> list[Vector]:
         """The order log of the source's topics; read once, since a recalculation only needs the past."""
         if self._stops is None:
-            recorded = self._open().order(*self._options.order) if self._options.order else []
-            own = ({topic: ends for topic, ends in v.items() if topic in self._options.topics} for v in recorded)
-            self._stops = [vector for vector in own if vector]
+            topics = self._options.topics
+            recorded = self._open().order(*self._options.order, topics) if self._options.order else []
+            self._stops = [{topic: vector[topic] for topic in topics} for vector in recorded]
         return self._stops
 
     def _available(self) -> Vector:

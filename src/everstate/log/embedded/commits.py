@@ -167,25 +167,25 @@ def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
     return int(cursor.lastrowid or 0)
 
 
-def order(database: sqlite3.Connection, service: str, output: str) -> list[Vector]:
-    """Where the batches of an output ended: those that were published, and what a newer generation added to them.
+def order(database: sqlite3.Connection, service: str, output: str) -> list[tuple[Vector, int]]:
+    """Where and when batches of an output ended: those that were published, and what a newer generation added to them.
 
     A generation that is built goes beyond the active one before it takes its place; from then on its batches count.
     """
     rows = database.execute(
-        "SELECT generation, kind, end_vector FROM commits WHERE service = ? AND output = ? ORDER BY id",
+        "SELECT generation, kind, end_vector, committed_ms FROM commits WHERE service = ? AND output = ? ORDER BY id",
         (service, output),
     ).fetchall()
-    found: list[Vector] = []
-    built: dict[str, list[Vector]] = defaultdict(list)
+    found: list[tuple[Vector, int]] = []
+    built: dict[str, list[tuple[Vector, int]]] = defaultdict(list)
     for row in rows:
-        end = vectors.from_json(row["end_vector"])
+        end = (vectors.from_json(row["end_vector"]), int(row["committed_ms"]))
         if row["kind"] == "closed":
             built[row["generation"]].append(end)
             continue
-        for vector in [*(built.pop(row["generation"], []) if row["kind"] == "cutover" else []), end]:
-            if not found or not vectors.reached(found[-1], vector):
-                found.append(vector)
+        for stop in [*(built.pop(row["generation"], []) if row["kind"] == "cutover" else []), end]:
+            if not found or not vectors.reached(found[-1][0], stop[0]):
+                found.append(stop)
     return found
 
 

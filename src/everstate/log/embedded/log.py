@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue, commits, compaction, cutovers, documents, garbage, publishing, reading
+from everstate.log.embedded import (
+    arrival,
+    catalogue,
+    commits,
+    compaction,
+    cutovers,
+    documents,
+    garbage,
+    publishing,
+    reading,
+)
 from everstate.log.embedded import leases as lease_rows
 from everstate.log.embedded.segments import APPENDED, Place
 from everstate.log.embedded.store import Clock, Store, wall_clock
@@ -170,10 +180,11 @@ class EmbeddedLog:
         """Publish the difference between two generations, once; None if a topic has grown since it was made."""
         return cutovers.cutover(self._store, cutover, staged)
 
-    def order(self, service: str, output: str) -> list[Vector]:
-        """The order log of an output: where its micro-batches ended, the oldest first."""
+    def order(self, service: str, output: str, topics: Sequence[str]) -> list[Vector]:
+        """The order log of an output: where its micro-batches ended in these topics, the oldest first."""
         with self._store.manifest.reading() as database:
-            return commits.order(database, service, output)
+            stops = commits.order(database, service, output)
+        return arrival.completed(self._store, stops, topics)
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
         """Take a lease; a dead holder's is taken at once, a live one's only with `take_over`."""

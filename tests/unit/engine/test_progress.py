@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from rich.console import Console
+
+from everstate.engine.progress import BuildLine, _build_table, size_text
+
+
+def drawn(*lines):
+    console = Console(width=120)
+    with console.capture() as captured:
+        console.print(_build_table(lines))
+    return " ".join(captured.get().split())
+
+
+def test_build_line_says_records_share_rate_and_time_left():
+    line = BuildLine("totals", 2, done=250, left=750, rate=50.0)
+    assert line.text() == "totals: generation 2 is recalculated: 250 records (25%), 50/s, 15 s left"
+    assert "totals recalculated 2 250 50" in drawn(line)
+
+
+def test_build_line_of_a_migration_says_so():
+    line = BuildLine("totals", 2, done=0, left=3, rate=0.0, migrates=True)
+    assert line.text() == "totals: generation 2 is migrated: 0 records (0%), 0/s, begins"
+    assert "totals migrated 2 0 0" in drawn(line)
+
+
+def test_build_line_with_nothing_to_read_divides_by_nothing():
+    assert BuildLine("totals", 1, done=0, left=0, rate=0.0).share == 0
+
+
+def test_size_is_rounded_to_the_unit_that_fits():
+    assert [size_text(size) for size in (0, 999, 1_000, 2_500_000, 7e12)] == [
+        "0 B", "999 B", "1.0 kB", "2.5 MB", "7.0 TB"
+    ]  # fmt: skip
