@@ -23,7 +23,8 @@ class Scale:
         small_keys: Distinct keys that small batches meet, few and many.
         page_sizes: Bytes of a page with which the page policy is compared.
         table_keys: Keys of the table of which nine in ten are deleted.
-        settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100.
+        settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100, and
+            those of the last snapshot before them, which is taken every few batches.
         first_runs: How often the time to the first record is taken.
         recalculated_batches: Batches of `batch_records` that an edited service has behind it.
         memory_records: Records of the smaller memory run; the larger has four times as many.
@@ -60,7 +61,7 @@ FULL: Final = Scale(
     small_keys=(50_000, 5_000_000),
     page_sizes=(2_048, 4_096, 8_192, 16_384, 32_768, 65_536),
     table_keys=1_000_000,
-    settling=110,
+    settling=160,
     first_runs=3,
     recalculated_batches=5,
     memory_records=4_000_000,
