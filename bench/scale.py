@@ -23,8 +23,8 @@ class Scale:
         small_keys: Distinct keys that small batches meet, few and many.
         page_sizes: Bytes of a page with which the page policy is compared.
         table_keys: Keys of the table of which nine in ten are deleted.
-        settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100, and
-            those of the last snapshot before them, which is taken every few batches.
+        settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100
+            and those of the last snapshot before them, which is taken every few batches.
         first_runs: How often the time to the first record is taken.
         recalculated_batches: Batches of `batch_records` that an edited service has behind it.
         memory_records: Records of the smaller memory run; the larger has four times as many.
