@@ -164,9 +164,11 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _recorded(self) -> list[Vector]:
         """The order log of the source's topics; read once, since a recalculation only needs the past."""
         if self._stops is None:
-            topics = self._options.topics
-            recorded = self._open().order(*self._options.order, topics) if self._options.order else []
-            self._stops = [{topic: vector[topic] for topic in topics} for vector in recorded]
+            recorded: list[Vector] = []
+            if self._options.order:
+                service, output = self._options.order
+                recorded = self._open().order(service, output, self._options.topics)
+            self._stops = [{topic: vector[topic] for topic in self._options.topics} for vector in recorded]
         return self._stops
 
     def _available(self) -> Vector:
