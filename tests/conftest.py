@@ -5,6 +5,8 @@ Random tests have no time limit for a single example, and the same examples on e
 
 A build that has to end within an hour sets `EVERSTATE_LONG_UNTIL` (seconds since 1970): a long test that would begin
 later is skipped, and the summary says how many were.
+
+The summary also says what was gone through (`figures.py`).
 """
 
 import os
@@ -12,6 +14,8 @@ import time
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import figures
 
 settings.register_profile(
     "everstate",
@@ -38,3 +42,17 @@ def pytest_terminal_summary(terminalreporter) -> None:
     skipped = [report for report in terminalreporter.stats.get("skipped", ()) if TIME_IS_UP in str(report.longrepr)]
     if skipped:
         terminalreporter.write_line(f"{len(skipped)} long tests did not begin: {TIME_IS_UP}")
+    for line in figures.lines():
+        terminalreporter.write_line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of several sends its figures to the process that reports."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["figures"] = figures.taken()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    figures.add(getattr(node, "workeroutput", {}).get("figures", {}))

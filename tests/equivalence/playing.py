@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,12 @@ from hypothesis import Phase, settings
 
 import everstate as es
 from tests.equivalence.histories import HISTORIES, Layout, Pack, Placed, batches
+from tests.figures import PLAYED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tests.equivalence.oracles import Stream, Table
-
-#: How many histories were played, by family.
-PLAYED: Counter[str] = Counter()
 
 #: Packs in `make test`, and in the long run: 2,000 histories a family and more.
 FEW = 30

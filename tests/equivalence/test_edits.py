@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import everstate as es
 from tests.equivalence.histories import FINITE, Layout, Pack, Placed, batches, events, packs
-from tests.equivalence.playing import PLAYED, assert_same, blaming, examples, shown
+from tests.equivalence.playing import assert_same, blaming, examples, shown
 from tests.equivalence.versions import STREAMS, TABLES, Version, edits
+from tests.figures import PLAYED
 
 if TYPE_CHECKING:
     from everstate.testing.driver import Upgrade

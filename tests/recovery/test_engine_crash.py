@@ -17,6 +17,7 @@ import pytest
 from everstate.log.crash import CRASH_POINTS, VARIABLE
 from everstate.log.opening import open_log
 from everstate.log.protocol import TopicConfig
+from tests.figures import KILLED
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery]
 
@@ -100,6 +101,7 @@ def crash_at(world, point):
         # Workers that come up too late on a busy machine are started again; they are not what this is about.
         code, output = world.run(**{VARIABLE: point, "EVERSTATE_RESTARTS": "5"})
         assert code == -signal.SIGKILL, output
+        KILLED[point.partition(":")[0]] += 1
         return
     for _ in range(5):
         code, output = world.run(**{VARIABLE: point})
@@ -107,6 +109,7 @@ def crash_at(world, point):
         if "failed to connect back" not in output:
             break
     assert "exited unexpectedly" in output
+    KILLED[point.partition(":")[0]] += 1
 
 
 def test_service_killed_around_the_commit_loses_and_doubles_nothing(world):

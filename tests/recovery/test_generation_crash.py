@@ -19,6 +19,7 @@ from everstate.log.crash import CRASH_POINTS, VARIABLE
 from everstate.log.opening import open_log
 from everstate.log.protocol import TopicConfig
 from everstate.log.records import to_records
+from tests.figures import KILLED
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery]
 
@@ -114,6 +115,7 @@ class World:
         before = self.balances()
         code, output = self.run(version, **{VARIABLE: point})
         assert code == -signal.SIGKILL, f"{point}\n{output}"
+        KILLED[point.partition(":")[0]] += 1
         if not point.startswith(("log.cutover.after", *DELETING)):
             assert self.balances() == before, point
 

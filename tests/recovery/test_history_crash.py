@@ -13,6 +13,7 @@ import pytest
 from everstate.log.crash import CRASH_POINTS
 from everstate.log.history.files import partition_folder
 from everstate.log.history.reading import load
+from tests.figures import KILLED
 from tests.unit.log.history.conftest import Shelf
 
 pytestmark = pytest.mark.recovery
@@ -53,6 +54,7 @@ def test_archivist_killed_anywhere_archives_everything_once(shelf, point, hit):
     command = [sys.executable, "-c", SCRIPT, str(shelf.folder)]
     killed = subprocess.run(command, env={**os.environ, "EVERSTATE_CRASH": f"{point}:{hit}"}, check=False, timeout=120)
     assert killed.returncode == -signal.SIGKILL
+    KILLED[point] += 1
     subprocess.run(command, check=True, timeout=120)
     archive = load(shelf.log, "svc", shelf.home, "t")
     for partition in (0, 1):

@@ -13,6 +13,7 @@ import pytest
 
 from everstate.log import EmbeddedLog
 from everstate.log.crash import CRASH_POINTS
+from tests.figures import KILLED
 
 pytestmark = pytest.mark.recovery
 
@@ -86,6 +87,7 @@ def test_log_killed_at_a_later_hit_stays_whole_and_converges(tmp_path, point, hi
 
 def check_crash(folder, crash):
     assert run(folder, crash) == -signal.SIGKILL
+    KILLED[crash.partition(":")[0]] += 1
     check_whole(folder)
     assert run(folder) == 0
     check_whole(folder)

@@ -1,0 +1,34 @@
+"""What a run of the tests has gone through: counted where tests run, printed by the process that reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from everstate.log.crash import CRASH_POINTS
+
+#: Random histories that agreed with their oracle, by family of operations.
+PLAYED: Counter[str] = Counter()
+#: How often a process was killed at a crash point.
+KILLED: Counter[str] = Counter()
+
+
+def taken() -> dict[str, dict[str, int]]:
+    """The figures of this process, as plain values."""
+    return {"played": dict(PLAYED), "killed": dict(KILLED)}
+
+
+def add(figures: dict[str, dict[str, int]]) -> None:
+    """Add the figures of another process."""
+    PLAYED.update(figures.get("played", {}))
+    KILLED.update(figures.get("killed", {}))
+
+
+def lines() -> list[str]:
+    """The figures for people."""
+    found = []
+    if PLAYED:
+        families = ", ".join(f"{family} {count:,}" for family, count in sorted(PLAYED.items()))
+        found.append(f"histories that agree with their oracle: {families}")
+    if KILLED:
+        found.append(f"killed at {len(KILLED)} of {len(CRASH_POINTS)} crash points: {', '.join(sorted(KILLED))}")
+    return found
