@@ -123,9 +123,11 @@ def test_service_killed_around_the_commit_loses_and_doubles_nothing(world):
 @pytest.mark.long
 @pytest.mark.parametrize("hit", [1, 2])
 def test_service_killed_at_every_point_in_turn_loses_and_doubles_nothing(world, hit):
-    for point in POINTS:
+    # A worker lives for many tasks, but the first that gets there is killed, so a later time is no other case for it.
+    points = POINTS if hit == 1 else [point for point in POINTS if not point.startswith(IN_WORKERS)]
+    for point in points:
         # Each run begins by repeating the batch in which the one before was killed.
-        crash_at(world, point if hit == 1 or point.startswith(IN_WORKERS) else f"{point}:{hit}")
+        crash_at(world, point if hit == 1 else f"{point}:{hit}")
     code, output = world.run()
     assert code == 0, output
     world.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -51,6 +52,23 @@ class Live:
         )
         self.processes.append(process)
         return process
+
+    def suspend(self, process):
+        """Stop a process where it does not hold the log's database: no other could go on as long as it does."""
+        database = sqlite3.connect(Path(self.log.url) / "manifest.db", timeout=1, isolation_level=None)
+        try:
+            while True:
+                os.kill(process.pid, signal.SIGSTOP)
+                try:
+                    database.execute("BEGIN IMMEDIATE")
+                    database.execute("ROLLBACK")
+                except sqlite3.OperationalError:
+                    os.kill(process.pid, signal.SIGCONT)
+                    time.sleep(0.05)
+                else:
+                    return
+        finally:
+            database.close()
 
     def ended(self, process):
         output, _ = process.communicate(timeout=PATIENCE_S)
@@ -144,7 +162,7 @@ def test_suspended_old_process_that_wakes_up_after_the_takeover_publishes_nothin
     live.send(40)
     old = live.start(1)
     live.until(live.shows(1), old)
-    os.kill(old.pid, signal.SIGSTOP)
+    live.suspend(old)
     live.send(20)
     new = live.start(2)
     live.until(live.shows(2), new)
@@ -202,7 +220,7 @@ def test_suspended_deployer_that_wakes_up_later_publishes_nothing(live):
     live.send(400)
     slow = live.start(2, EVERSTATE_RECALCULATION_RECORDS="20")
     live.until(lambda: Registry(live.log, "live").read("totals").building is not None, slow)
-    os.kill(slow.pid, signal.SIGSTOP)
+    live.suspend(slow)
     code, output = live.ended(live.start(2, "--once", "--take-over"))
     assert code == 0, output
     assert live.totals() == live.expected(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import make_dataclass
 
 import pytest
 from polars import col
@@ -97,9 +98,10 @@ def test_migrate_fills_new_columns_and_derives_the_table_anew(world):
     # Nobody runs while keys change, and what they had before is compacted away.
     world.topics.send("orders", [order(n, 1, n + 15) for n in range(0, 40, 3)], ts=80)
     world.log.compact("orders")
-    wider = {**ORDER, "note": str | None}
+    wider = make_dataclass("Order", [*ORDER.items(), ("note", str, "by hand"), ("tag", str | None, None)])
     written = world.deploy(version(wider, 20))["totals"]
     after = world.table("totals")
+    assert {(value["note"], value["tag"]) for value in after.values()} == {("by hand", None)}
     assert after == world.from_scratch(version(wider, 20), "orders", topic="totals")
     assert dict(written) == {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
     assert len(dict(written)) == len(written)

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from everstate.engine.archive import java_options
 from everstate.engine.checkpoint import RETAINED_BATCHES
 from everstate.engine.java import find_java
 from everstate.engine.relay import Relay
+from everstate.engine.workers import worker_environment
 from everstate.log.spark_source import LogSource
 from everstate.topology.errors import EngineError
 
@@ -69,8 +69,7 @@ def start_session(settings: Settings, name: str) -> SparkSession:
             hint="Stop it first, or run the service in a process of its own: everstate run SERVICE.py",
         )
     os.environ["JAVA_HOME"] = str(find_java())
-    # Workers run whatever `python3` is on the PATH unless told before the session starts.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.update(worker_environment())
     if settings.log_level == "ERROR":
         # What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)

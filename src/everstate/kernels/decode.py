@@ -63,7 +63,7 @@ def decode_values(values: pl.Series, schema: Schema, fmt: str) -> Decoded:
     if fmt == "string" and schema.fields[0].type.name == "text":
         read = pl.DataFrame([text.alias(schema.names[0])]).with_row_index(_INDEX).drop_nulls()
         read, aside = read.select(schema.names[0], _INDEX), text.is_null().arg_true()
-    elif fmt == "json" and all(wire.is_carried(field.type) for field in schema.fields):
+    elif fmt == "json" and all(wire.is_read(field.type) for field in schema.fields):
         read, aside = _read_json(text, schema)
     else:
         return _one_by_one(values, pl.int_range(len(values), dtype=pl.UInt32, eager=True), schema, fmt)
@@ -147,7 +147,9 @@ def _value_schema(key: KeySpec, schema: Schema, fmt: str) -> Schema:
     """The schema with the key's fields, which a value may have or not."""
     if schema.scalar or fmt != "json":
         return schema
-    fields = [replace(field, nullable=True) if field.name in key.names else field for field in schema.fields]
+    fields = [
+        replace(field, nullable=True, default=None) if field.name in key.names else field for field in schema.fields
+    ]
     named = zip(key.names, key.types, strict=True)
     return Schema((*fields, *(Field(name, type_, nullable=True) for name, type_ in named if name not in schema.names)))
 

@@ -13,6 +13,7 @@ A batch that Arrow refuses is halved until the trouble is in few records. The sl
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,12 +22,14 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from everstate.kernels import wire
+from everstate.kernels.pyrows import default_column
 from everstate.topology.values import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from everstate.topology.schema import Schema
+    from everstate.topology.types import Field
 
 #: Records that are handed to Arrow at once: fewer cost more calls, more cost more when one of them is refused.
 _BATCH: Final = 131_072
@@ -56,7 +59,7 @@ def parse(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
 
     Args:
         text: The records; `usable` said yes to each.
-        schema: Its types must all be carried (`wire.is_carried`).
+        schema: All its types must be ones that can be read so (`wire.is_read`).
 
     Returns:
         The frame of what could be read, with the place of each record in `$index`; and the places of the others.
@@ -84,7 +87,7 @@ def parse(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
         else:
             middle = (low + high) // 2
             pending += [(middle, high), (low, middle)]
-    return _checked(_frame(tables, places, schema), aside, schema)
+    return _checked(_frame(tables, places, schema), aside, schema, text)
 
 
 def _joined(text: pl.Series) -> tuple[pa.Buffer, np.ndarray]:
@@ -129,17 +132,42 @@ def _frame(tables: list[pa.Table], places: list[np.ndarray], schema: Schema) -> 
     return pl.DataFrame(pa.concat_tables(tables)).with_columns(index)
 
 
-def _checked(read: pl.DataFrame, aside: list[np.ndarray], schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
+def _doubt(read: pl.DataFrame, text: pl.Series, field: Field) -> pl.Expr:
+    if field.default is None:
+        return wire.doubtful(pl.col(field.name), field)
+    doubt = wire.doubtful(pl.col(field.name), replace(field, nullable=False))
+    return doubt & ~pl.lit(_left_out(read, text, field))
+
+
+def _column(field: Field) -> pl.Expr:
+    column = wire.read(pl.col(field.name), field.type)
+    return (column if field.default is None else column.fill_null(default_column(field))).alias(field.name)
+
+
+def _left_out(read: pl.DataFrame, text: pl.Series, field: Field) -> pl.Series:
+    """Where a field with a default is certainly left out.
+
+    Arrow gives null for that, and for a field that is null. A record that has neither the field's name, with quotation
+    marks and a colon, nor an escape has left it out; of the others the slow path decides.
+    """
+    nulls = read[field.name].is_null()
+    records = text.gather(read["$index"].filter(nulls))
+    told = records.str.contains(rf'\\|"{re.escape(field.name)}"[ \t\r\n]*:')
+    return nulls.scatter(nulls.arg_true(), ~told)
+
+
+def _checked(
+    read: pl.DataFrame, aside: list[np.ndarray], schema: Schema, text: pl.Series
+) -> tuple[pl.DataFrame, pl.Series]:
     """Turns the wire's columns into the schema's, and sets the rows aside of which the wire is not sure."""
     if read.is_empty():
         read = pl.DataFrame(schema={**schema.polars, "$index": pl.UInt32})
     elif schema.fields:
-        doubts = [wire.doubtful(pl.col(field.name), field) for field in schema.fields]
+        doubts = [_doubt(read, text, field) for field in schema.fields]
         doubt = read.select(pl.any_horizontal(doubts)).to_series()
         if doubt.any():
             aside.append(read.filter(doubt)["$index"].to_numpy())
             read = read.filter(~doubt)
-        columns = [wire.read(pl.col(field.name), field.type).alias(field.name) for field in schema.fields]
-        read = read.select(*columns, "$index")
+        read = read.select(*(_column(field) for field in schema.fields), "$index")
     rest = np.sort(np.concatenate(aside)) if aside else np.empty(0, dtype=np.uint32)
     return read, pl.Series("$index", rest, dtype=pl.UInt32)

@@ -1,7 +1,8 @@
 """State of an earlier version becomes state of this one, on one shard and before its first micro-batch.
 
 The user's functions convert what is the user's own: the state of stateful functions, and custom aggregates. Rows that
-have got columns need no conversion: stores give null for what a page lacks. A table is then derived anew from the last
+have got columns without a default need no conversion: stores give null for what a page lacks. A table's rows get the
+defaults of the others. A table is then derived anew from the last
 step that keeps state. Whether all that is right is seen on a sample of keys that was recalculated from history.
 """
 
@@ -19,13 +20,13 @@ from everstate.kernels.functions import reason, row_values
 from everstate.kernels.hashing import murmur2
 from everstate.kernels.keys import decode_keys
 from everstate.kernels.parcel import from_block, to_block
-from everstate.kernels.pyrows import to_frame
+from everstate.kernels.pyrows import default_column, to_frame
 from everstate.kernels.rows import KEY
 from everstate.kernels.standing import standing
 from everstate.kernels.state import checked, decode, encode
 from everstate.topology.describe import keeps_state
 from everstate.topology.errors import EverstateError, MigrationError
-from everstate.topology.nodes import Fold, Stateful
+from everstate.topology.nodes import Fold, Latest, Stateful
 from everstate.topology.values import check_row
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def migrate(unit: Unit, stage: int, shard: Shard, migration: Migration) -> None:
         MigrationError: If a function raises or gives what cannot be stored, or a key of the sample has something else
             than its recalculation.
     """
+    for number, node in unit.members(stage):
+        if isinstance(node, Latest):
+            _fill(node, unit.stores[number], shard)
     for number, before in migration.converts.items():
         node = unit.nodes[number]
         if unit.stages[number] == stage and isinstance(node, Fold) and before is not None:
@@ -120,6 +124,17 @@ def sampled_nodes(unit: Unit) -> list[int]:
 def sample_of(unit: Unit, shard: Shard, limit: int) -> Sample:
     """The sample that a recalculation gives."""
     return Sample(limit, {n: to_block(portrait(unit, n, shard, limit)) for n in sampled_nodes(unit)})
+
+
+def _fill(node: Latest, store: int, shard: Shard) -> None:
+    """Give stored rows the defaults of columns that they never had."""
+    declared = [field for field in node.values.fields if field.default is not None]
+    if not declared:
+        return
+    rows = shard.keyed(store).scan()
+    new = [field for field in declared if field.name not in rows.columns]
+    if new and rows.height:
+        shard.replace(store, 0, rows.with_columns(default_column(field).alias(field.name) for field in new))
 
 
 def _convert_groups(node: Fold, store: int, before: Schema, shard: Shard) -> None:

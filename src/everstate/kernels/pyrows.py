@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
+from everstate.topology.readers import default_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from everstate.topology.schema import Schema
-    from everstate.topology.types import DataType
+    from everstate.topology.types import DataType, Field
 
 
 def to_frame(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
@@ -34,6 +36,12 @@ def to_rows(frame: pl.DataFrame, schema: Schema) -> list[dict[str, Any]]:
             for row in rows:
                 row[field.name] = _dicts(row[field.name], field.type)
     return rows
+
+
+def default_column(field: Field) -> pl.Expr:
+    """A field's default as a column of one value."""
+    value = default_of(field)
+    return pl.lit(_series(field.name, [_entries(value, field.type)], field.type)).first()
 
 
 def _series(name: str, values: list[Any], type_: DataType) -> pl.Series:

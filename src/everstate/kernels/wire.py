@@ -26,10 +26,18 @@ _PLAIN: Final = frozenset({"text", "bool", "float64"})
 
 def is_carried(type_: DataType) -> bool:
     """Whether columns of this type can be written and read without Python; dicts cannot."""
-    if type_.name == "map":
+    return type_.name != "map" and all(is_carried(each) for each in _inside(type_))
+
+
+def is_read(type_: DataType) -> bool:
+    """Whether columns of this type can be read so, too; defaults of fields inside are put there by Python alone."""
+    if type_.name == "map" or any(field.default is not None for field in type_.fields):
         return False
-    inner = [type_.inner.type] if type_.name == "list" else [field.type for field in type_.fields]
-    return all(is_carried(each) for each in inner)
+    return all(is_read(each) for each in _inside(type_))
+
+
+def _inside(type_: DataType) -> list[DataType]:
+    return [field.type for field in ((type_.item,) if type_.item is not None else type_.fields)]
 
 
 def arrow_type(type_: DataType) -> pa.DataType:

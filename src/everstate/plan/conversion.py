@@ -1,8 +1,9 @@
 """How the state of one version becomes that of another: which steps are converted, and what nothing converts.
 
 A change has an effect on the rows of the steps behind it. Rows that have only got columns which may be null are
-*wider*: what is stored of them stays right, with nulls. Rows that may be *other* ones make the state of a step wrong
-unless the user's function converts it. Behind the last state nothing matters: results are derived anew from it.
+*wider*: what is stored of them stays right, with nulls. Where a new column has a default they are *filled*: a table's
+stored rows get it. Rows that may be *other* ones make the state of a step wrong unless the user's function converts it.
+Behind the last state nothing matters: results are derived anew from it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 #: Steps that bring rows together by another key than they had.
 _REKEYING: Final = frozenset({"aggregate", "rekey", "foreign-key join"})
 
+#: Steps whose state a column's default can be put into, or that keep no rows.
+_FILLING: Final = frozenset({"table", "stateful"})
+
 #: What users write for a selection of columns.
 _PROJECTING: Final = frozenset({"select", "with_columns", "rename", "drop"})
 
@@ -29,7 +33,8 @@ class _Effect(IntEnum):
 
     NONE = 0
     WIDER = 1
-    OTHER = 2
+    FILLED = 2
+    OTHER = 3
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ class _Walk:
             effect = comes if was is None else max(comes, _own(was, node))
             if node.stateful and was is not None:
                 effect = self._stored(was, node, comes, effect, of_table=_of_table(node, nodes))
-            elif effect is _Effect.WIDER and was is not None and was.columns == node.columns:
+            elif effect < _Effect.OTHER and was is not None and was.columns == node.columns:
                 effect = _Effect.NONE
             effects[node.name] = effect
             if effect is _Effect.OTHER and was is not None:
@@ -109,8 +114,10 @@ class _Walk:
         if effect is _Effect.NONE:
             return effect
         self.checked = True
-        if effect is _Effect.WIDER:
-            return effect if was.columns != node.columns else _Effect.NONE
+        if effect < _Effect.OTHER and was.columns == node.columns:
+            return _Effect.NONE
+        if effect is _Effect.WIDER or (effect is _Effect.FILLED and node.operation in _FILLING):
+            return effect
         if node.migrates:
             if of_table and comes is _Effect.OTHER and "remove" not in node.parts:
                 self._stop(
@@ -142,12 +149,12 @@ def _own(was: NodePrint, now: NodePrint) -> _Effect:
     came = [column for column in now.columns if column not in was.columns]
     kept = [column for column in now.columns if column in was.columns]
     names = {column.partition(":")[0] for column in was.columns}
-    widened = (
-        bool(came and was.columns)
-        and kept == list(was.columns)
-        and all(column.endswith("?") and column.partition(":")[0] not in names for column in came)
-    )
-    return _Effect.WIDER if widened else _Effect.OTHER
+    new = all(column.partition(":")[0] not in names for column in came)
+    if not (came and was.columns and new and kept == list(was.columns)):
+        return _Effect.OTHER
+    if all(column.endswith("?") for column in came):
+        return _Effect.WIDER
+    return _Effect.FILLED if all(column.endswith("?") or " = " in column for column in came) else _Effect.OTHER
 
 
 def _versions(old: UnitPrint, new: UnitPrint) -> str:

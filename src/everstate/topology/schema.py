@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from everstate.topology.errors import SchemaError, UnknownColumnError
+from everstate.topology.readers import MismatchError, default_text
 from everstate.topology.types import (
     BOOL,
     BYTES,
@@ -173,7 +174,7 @@ class Schema:
         return Schema(tuple(Field.from_json(field) for field in data["fields"]), scalar=data["scalar"])
 
     def __str__(self) -> str:
-        columns = ", ".join(f"{field.name}: {field.type}{'?' if field.nullable else ''}" for field in self.fields)
+        columns = ", ".join(str(field) for field in self.fields)
         return columns if self.scalar else "{" + columns + "}"
 
 
@@ -204,7 +205,7 @@ def _record_fields(spec: object) -> list[Field] | None:
         return [_field(name, annotation) for name, annotation in spec.items()]
     if isinstance(spec, type) and dataclasses.is_dataclass(spec):
         hints = _hints(spec)
-        return [_field(field.name, hints[field.name]) for field in dataclasses.fields(spec)]
+        return [_with_default(_field(field.name, hints[field.name]), field) for field in dataclasses.fields(spec)]
     if typing.is_typeddict(spec):
         optional: frozenset[str] = spec.__optional_keys__  # type: ignore[attr-defined]
         return [_field(name, hint, missing=name in optional) for name, hint in _hints(spec).items()]
@@ -240,7 +241,7 @@ def _field(name: object, annotation: object, *, missing: bool = False) -> Field:
     if not isinstance(name, str):
         raise TypeMistakeError(f"the name of a column must be text, not {name!r}")
     if isinstance(annotation, Field):
-        return Field(name, annotation.type, annotation.nullable)
+        return dataclasses.replace(annotation, name=name)
     if isinstance(annotation, pa.Field):
         return _at(name, annotation.type, nullable=annotation.nullable)
     while (origin := typing.get_origin(annotation)) in (typing.NotRequired, typing.Required, typing.Annotated):
@@ -249,6 +250,19 @@ def _field(name: object, annotation: object, *, missing: bool = False) -> Field:
         annotation = typing.get_args(annotation)[0]
     stripped = _without_none(annotation)
     return _at(name, stripped, nullable=missing or stripped is not annotation)
+
+
+def _with_default(field: Field, declared: dataclasses.Field[Any]) -> Field:
+    """The field with the default that a dataclass declares."""
+    value = declared.default if declared.default_factory is dataclasses.MISSING else declared.default_factory()
+    if value is dataclasses.MISSING or (value is None and field.nullable):
+        return field
+    try:
+        return dataclasses.replace(field, default=default_text(value, field))
+    except (ValueError, MismatchError) as error:
+        why = error.reason() if isinstance(error, MismatchError) else str(error)
+        hint = "Write T | None." if value is None else "Give it a default of its type."
+        raise TypeMistakeError(f"column {field.name!r}: the default {value!r} does not fit: {why}", hint) from None
 
 
 def _without_none(annotation: object) -> object:

@@ -158,8 +158,8 @@ class DataType:
         """The same type with everything inside nullable: what is known of it after an expression."""
         return replace(
             self,
-            item=self.item and replace(self.item, type=self.item.type.relaxed(), nullable=True),
-            fields=tuple(replace(field, type=field.type.relaxed(), nullable=True) for field in self.fields),
+            item=self.item and Field(self.item.name, self.item.type.relaxed(), nullable=True),
+            fields=tuple(Field(field.name, field.type.relaxed(), nullable=True) for field in self.fields),
         )
 
     def to_json(self) -> Any:
@@ -202,11 +202,19 @@ class DataType:
 
 @dataclass(frozen=True)
 class Field:
-    """A name, a type, and whether the value may be null or missing."""
+    """A column, or a field inside one.
+
+    Attributes:
+        name: Its name.
+        type: Its type.
+        nullable: Whether the value may be null; if there is no default, it may also be missing then.
+        default: The JSON of what stands where the field is left out; None if nothing is declared.
+    """
 
     name: str
     type: DataType
     nullable: bool = False
+    default: str | None = None
 
     @property
     def arrow(self) -> pa.Field[Any]:
@@ -215,12 +223,17 @@ class Field:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value that `from_json` reads back."""
-        return {"name": self.name, "type": self.type.to_json(), "nullable": self.nullable}
+        written = {"name": self.name, "type": self.type.to_json(), "nullable": self.nullable}
+        return written if self.default is None else {**written, "default": self.default}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Field:
         """The field that `to_json` wrote."""
-        return Field(data["name"], DataType.from_json(data["type"]), data["nullable"])
+        return Field(data["name"], DataType.from_json(data["type"]), data["nullable"], data.get("default"))
+
+    def __str__(self) -> str:
+        default = "" if self.default is None else f" = {self.default}"
+        return f"{self.name}: {self.type}{'?' if self.nullable else ''}{default}"
 
 
 TEXT: Final = DataType("text")

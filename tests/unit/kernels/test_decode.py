@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, timedelta
+from dataclasses import field, make_dataclass
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -42,6 +43,22 @@ WIDE = Schema.of(
     }
 )
 NARROW = Schema.of({"i": pl.Int8, "u": pl.UInt64, "r": pl.Float32, "t": pl.Datetime("ms"), "m": pl.Decimal(5, 2)})
+FILLED = Schema.of(
+    make_dataclass(
+        "Filled",
+        [
+            ("q", int | None, 7),
+            ("a", int, 3),
+            ("f", float, float("nan")),
+            ("s", str, 'say "s"'),
+            ("b", bool | None, True),
+            ("l", list[int], field(default_factory=lambda: [1, 2])),
+            ("t", datetime, datetime(2024, 5, 1, 12, 30, tzinfo=UTC)),
+            ("m", Decimal | None, Decimal("1.25")),
+            ("z", bytes, b"xyz"),
+        ],
+    )
+)
 LAX = Schema.of({"a": int | None, "f": float | None, "s": str | None, "l": list[int | None] | None})
 
 VALID = {
@@ -233,8 +250,9 @@ def records(draw, schema: Schema):
         )
     if kind in (6, 7):
         fields.append((draw(st.sampled_from([*schema.names, "q"])), draw(st.sampled_from(VALID["q"] + WRONG))))
-    if kind == 8:
-        fields.pop(draw(st.integers(0, len(fields) - 1)))
+    if kind == 8 or (schema is FILLED and kind > 11):
+        for _ in range(draw(st.integers(1, len(fields)))):
+            fields.pop(draw(st.integers(0, len(fields) - 1)))
     if kind == 9:
         fields = draw(st.permutations(fields))
     data = written(fields, draw(st.sampled_from(["", "", " ", "\n", "\t"])))
@@ -266,7 +284,9 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize("schema", [ORDERS, WIDE, NARROW, LAX], ids=["orders", "wide", "narrow", "lax"])
+@pytest.mark.parametrize(
+    "schema", [ORDERS, WIDE, NARROW, LAX, FILLED], ids=["orders", "wide", "narrow", "lax", "filled"]
+)
 def test_values_of_every_adverse_kind_among_good_ones_are_decoded_as_one_by_one(schema):
     names = {**VALID, "order_id": ['"o"'], "customer": ['"c"'], "amount": ["1"]}
     good = {name: names[name][0] for name in schema.names}
@@ -279,7 +299,7 @@ def test_values_of_every_adverse_kind_among_good_ones_are_decoded_as_one_by_one(
     assert_same_as_one_by_one(values, schema)
 
 
-@pytest.mark.parametrize("schema", [WIDE, NARROW, LAX], ids=["wide", "narrow", "lax"])
+@pytest.mark.parametrize("schema", [WIDE, NARROW, LAX, FILLED], ids=["wide", "narrow", "lax", "filled"])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_values_of_mutated_json_are_decoded_as_one_by_one(schema, data):
@@ -287,7 +307,7 @@ def test_values_of_mutated_json_are_decoded_as_one_by_one(schema, data):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("schema", [WIDE, NARROW, LAX], ids=["wide", "narrow", "lax"])
+@pytest.mark.parametrize("schema", [WIDE, NARROW, LAX, FILLED], ids=["wide", "narrow", "lax", "filled"])
 @given(data=st.data())
 @settings(max_examples=1000, deadline=None)
 def test_values_of_much_mutated_json_are_decoded_as_one_by_one(schema, data):
@@ -312,6 +332,15 @@ def test_values_that_are_good_are_never_decoded_one_by_one(monkeypatch):
     monkeypatch.setattr(decode, "decode_value", None)
     values = [written(list(valid_record(WIDE).items())), b'{"a":2,"f":0,"s":"y","l":[],"o":{"n":1,"inner":{}},"li":[]}']
     assert len(decode_values(pl.Series(values * 100), WIDE, "json").frame) == 200
+
+
+def test_values_without_fields_that_have_defaults_are_never_decoded_one_by_one(monkeypatch):
+    monkeypatch.setattr(decode, "decode_value", None)
+    values = [b"{}", b'{"a": 5, "unknown": null}', b'{"s": "q", "m": "2", "l": []}']
+    found = decode_values(pl.Series(values * 100), FILLED, "json").frame
+    assert found["a"].to_list() == [3, 5, 3] * 100
+    assert found["l"].to_list() == [[1, 2], [1, 2], []] * 100
+    assert found["q"].to_list() == [7, 7, 7] * 100
 
 
 def test_bad_values_in_a_large_batch_cost_few_single_decodes(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import make_dataclass
+
 import pytest
 from polars import col
 
@@ -13,6 +15,7 @@ from everstate.topology.prints import UnitPrint
 
 ORDER = {"id": str, "customer": str, "amount": int}
 WIDER = {**ORDER, "note": str | None}
+FILLED, REFILLED = (make_dataclass("Order", [*ORDER.items(), ("note", str, text)]) for text in ("none", "nothing"))
 
 
 def described(build, schema=None, source="table", policy="dead-letter"):
@@ -46,6 +49,12 @@ def migrate(old):
         (described(same), described(lambda o: o.filter(col("amount") > 1)), False),
         (described(lambda o: o.select("amount")), described(same), False),
         (described(same), described(same, WIDER), True),
+        (described(same), described(same, FILLED), True),
+        (
+            described(lambda o: o.filter(col("amount") > 1)),
+            described(lambda o: o.filter(col("amount") > 1), FILLED),
+            True,
+        ),
         (described(folded(1), source="stream"), described(folded(2, migrate=migrate), source="stream"), True),
         (described(folded(1)), described(folded(2, migrate=migrate)), True),
         (
@@ -59,7 +68,17 @@ def migrate(old):
             True,
         ),
     ],
-    ids=["step added", "step removed", "wider", "fold of a stream", "fold of a table", "behind", "wider before"],
+    ids=[
+        "step added",
+        "step removed",
+        "wider",
+        "filled",
+        "filled and filtered",
+        "fold of a stream",
+        "fold of a table",
+        "behind",
+        "wider before",
+    ],
 )
 def test_conversion_of_what_can_be_converted(before, after, checked) -> None:
     assert obstacle(before, after, converts=True) == ""
@@ -82,6 +101,13 @@ def test_conversion_of_what_can_be_converted(before, after, checked) -> None:
         ),
         (described(same), described(same, {**ORDER, "note": str}), "what the table stores cannot be converted"),
         (described(same), described(same, {**ORDER, "amount": float}), "what the table stores cannot be converted"),
+        (described(same, FILLED), described(same, REFILLED), "what the table stores cannot be converted"),
+        (described(same, WIDER), described(same, FILLED), "what the table stores cannot be converted"),
+        (
+            described(lambda o: o.rekey("customer")),
+            described(lambda o: o.rekey("customer"), FILLED),
+            "what the rekey stores cannot be converted",
+        ),
         (described(same, WIDER), described(same, ORDER), "what the table stores cannot be converted"),
         (
             described(lambda o: folded(1)(o.filter(col("amount") > 1))),

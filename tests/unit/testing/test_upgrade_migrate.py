@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import make_dataclass
 
 import pytest
 from polars import col
@@ -18,9 +19,9 @@ def running(app, *, seed=1, shards=2, keys=40):
     """A driver that has got orders, corrections and deletions, in many micro-batches."""
     dice = random.Random(seed)
     driver = es.testing.Driver(app, partitions=3, shards=shards)
-    for ts in range(30):
+    for ts in range(15):
         with driver.batch():
-            for _ in range(8):
+            for _ in range(16):
                 key = f"o{dice.randrange(keys)}"
                 if dice.random() < 0.1:
                     driver.tombstone("orders", key, ts=ts)
@@ -40,8 +41,10 @@ def check(before, after, **options):
     assert now == scratch.table("out")
     assert {key for key, _ in written(upgrade)} == {key for key in {**was, **now} if was.get(key) != now.get(key)}
     for other in (driver, scratch):
-        for number in range(12):
-            other.send("orders", f"o{number}", {"customer": f"c{number % 4}", "amount": number}, ts=50 + number)
+        for first in range(0, 12, 4):
+            with other.batch():
+                for number in range(first, first + 4):
+                    other.send("orders", f"o{number}", {"customer": f"c{number % 4}", "amount": number}, ts=50 + number)
         other.tombstone("orders", "o20", ts=99)
     assert driver.table("out") == scratch.table("out")
     assert driver.upgrade(after).records == []
@@ -195,6 +198,25 @@ def widened(schema, build):
 def test_migrate_fills_a_new_nullable_column_with_null(build):
     upgrade = check(widened(ORDER, build), widened({**ORDER, "note": str | None}, build))
     assert (kinds(upgrade), upgrade.rebuilt) == ({"out": "migrate"}, {})
+
+
+@pytest.mark.parametrize(
+    ("note", "build", "kind"),
+    [
+        (str, lambda orders: orders, "migrate"),
+        (str | None, lambda orders: orders, "migrate"),
+        (str, lambda orders: orders.filter(col("amount") > 30).with_columns(twice=col("amount") * 2), "migrate"),
+        (str, lambda orders: orders.group_by("customer").agg(total=col("amount").sum()), "migrate"),
+        (str, lambda orders: orders.rekey("customer"), "recalculate"),
+        (str, lambda orders: orders.join(orders.select(more="amount"), how="left"), "recalculate"),
+    ],
+    ids=["table", "nullable", "steps", "aggregate", "rekey", "join"],
+)
+def test_migrate_fills_a_new_column_with_its_default(note, build, kind):
+    order = make_dataclass("Order", [*ORDER.items(), ("note", note, "by hand")])
+    upgrade = check(widened(ORDER, build), widened(order, build))
+    assert (kinds(upgrade), upgrade.rebuilt) == ({"out": kind}, {})
+    assert {record.value["note"] for record in upgrade.records} <= {"by hand"}
 
 
 def test_migrate_of_a_column_that_records_had_all_the_time_is_rebuilt():

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, field, make_dataclass
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, NewType, NotRequired, Optional, Required, TypedDict
 
@@ -79,6 +79,29 @@ def test_schema_of_a_dataclass_resolves_nested_types():
         Field("note", TEXT, nullable=True),
         Field("labels", map_of(INTEGER, nullable=True)),
     )
+
+
+def test_schema_of_a_dataclass_keeps_defaults_and_survives_json():
+    @dataclass
+    class Filled:
+        a: int
+        b: int = 5
+        c: str | None = None
+        d: str | None = "x"
+        e: list[Item] = field(default_factory=lambda: [Item("s", Decimal("1.50"))])
+        f: datetime = datetime(2024, 5, 1, tzinfo=UTC)
+
+    found = Schema.of(Filled)
+    assert [each.default for each in found.fields] == [
+        None,
+        "5",
+        None,
+        '"x"',
+        '[{"price": "1.5", "sku": "s"}]',
+        '"2024-05-01T00:00:00Z"',
+    ]
+    assert Schema.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert str(found).startswith('{a: integer, b: integer = 5, c: text?, d: text? = "x", ')
 
 
 def test_schema_of_a_typed_dict_knows_what_may_be_missing():
@@ -166,6 +189,9 @@ def test_schema_field_that_is_not_there_lists_those_that_are():
         ({"": int}, "empty name"),
         ({1: int}, "must be text"),
         ({}, "no columns"),
+        (make_dataclass("D", [("a", int, "x")]), "column 'a': the default 'x' does not fit: expected integer"),
+        (make_dataclass("D", [("a", int, None)]), "column 'a': the default None does not fit"),
+        (make_dataclass("D", [("a", list[int], field(default_factory=lambda: [1, "x"]))]), "does not fit: field"),
         (complex, "complex is not a type"),
         (None, "None is not a type"),
         (pa.schema([("a", pa.int64()), ("a", pa.int64())]), "twice"),

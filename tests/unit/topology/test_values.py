@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -164,6 +164,18 @@ def test_format_that_can_hold_a_schema_passes():
 
 def test_row_of_a_function_gets_its_missing_nullable_fields():
     assert check_row({"id": "a", "amount": 1}, ORDER) == {"id": "a", "amount": 1.0, "note": None}
+
+
+def test_value_that_leaves_fields_out_gets_their_defaults_and_null_stays_null():
+    line = make_dataclass("Line", [("sku", str), ("pieces", int, 1)])
+    schema = Schema.of(make_dataclass("Order", [("lines", list[line]), ("note", str | None, "none"), ("rank", int, 9)]))
+    lines = [{"sku": "a", "pieces": 1}, {"sku": "b", "pieces": 2}]
+    told = b'{"lines": [{"sku": "a"}, {"sku": "b", "pieces": 2}]}'
+    assert decode_value(told, schema, "json") == {"lines": lines, "note": "none", "rank": 9}
+    assert decode_value(b'{"lines": [], "note": null}', schema, "json") == {"lines": [], "note": None, "rank": 9}
+    assert check_row({"lines": lines, "note": None}, schema) == {"lines": lines, "note": None, "rank": 9}
+    with pytest.raises(DecodeError, match="field 'rank': expected integer, it is missing or null"):
+        decode_value(b'{"lines": [], "rank": null}', schema, "json")
 
 
 def test_row_of_a_function_may_be_a_dataclass_instance():

@@ -76,7 +76,7 @@ def _giver(unit: Unit, number: int) -> int:
 
 def _columns(node: Node) -> tuple[str, ...]:
     schema = node.declared if isinstance(node, Source) else node.schema
-    return tuple(f"{field.name}: {field.type}{'?' if field.nullable else ''}" for field in schema.fields)
+    return tuple(str(field) for field in schema.fields)
 
 
 def _part(raw: RawPart, known: Settings) -> Part:

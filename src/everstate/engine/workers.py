@@ -1,0 +1,18 @@
+"""Which Python Spark starts for its workers, its planner and its sources: a service has about ten such processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+#: Leaves out what makes Python's start slow; see there.
+_SCRIPT: Final = Path(__file__).with_name("worker_python.sh")
+
+
+def worker_environment() -> dict[str, str]:
+    """What the environment has to say when Spark starts: this Python, and not whatever `python3` is on the PATH."""
+    python = str(_SCRIPT) if os.name == "posix" and os.access(_SCRIPT, os.X_OK) else sys.executable
+    # The planner's are started as the driver's Python.
+    return {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "EVERSTATE_WORKER_PYTHON": sys.executable}
