@@ -117,6 +117,7 @@ def test_service_killed_around_the_commit_loses_and_doubles_nothing(world):
         crash_at(world, point)
     code, output = world.run()
     assert code == 0, output
+    assert "state 0 B" not in output
     world.check()
 
 

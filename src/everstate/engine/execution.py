@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from everstate.engine.failures import root_cause, workers_were_lost
 from everstate.engine.inspection import orderly_end
@@ -71,7 +71,6 @@ class Execution:
         self._query: StreamingQuery | None = None
         self._once = False
         self._restarts = 0
-        self._state_bytes = 0
         self._began = 0.0
         generation = output.generation
         last = log.last_commit(output.unit.service, output.name, generation.name)
@@ -183,17 +182,8 @@ class Execution:
         return self._position
 
     def state_bytes(self) -> int:
-        """The size of the state as of the last batch."""
-        try:
-            progress: Any = self._query.lastProgress if self._query is not None else None
-        except Exception:  # noqa: BLE001 - a figure for the display only; a failure shows elsewhere
-            return self._state_bytes
-        if progress:
-            sizes = [operator["customMetrics"] for operator in progress["stateOperators"]]
-            self._state_bytes = sum(int(metrics.get("rocksdbSstFileSize", 0)) for metrics in sizes) + sum(
-                int(operator["memoryUsedBytes"]) for operator in progress["stateOperators"]
-            )
-        return self._state_bytes
+        """The size of the state as it is on disk: what Spark says of RocksDB is nothing until that writes a table."""
+        return self.output.folder.size()
 
     def _in_batch(self, query: StreamingQuery) -> bool:
         """Whether a batch is on its way that had begun before the stop was announced."""

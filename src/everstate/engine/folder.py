@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -54,6 +55,15 @@ class OutputFolder:
     def home(self) -> Path:
         """The folder of the service's state."""
         return self.path.parent.parent
+
+    def size(self) -> int:
+        """Bytes of all its files, which may go while they are looked at."""
+        total = 0
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    total += Path(folder, name).stat().st_size
+        return total
 
     @property
     def checkpoint(self) -> Path:

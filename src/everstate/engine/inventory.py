@@ -10,8 +10,6 @@ from everstate.engine.outputs import generation_folder
 from everstate.generations.generation import Status, own_dead_letters, own_topic
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from everstate.dsl.service import Service
     from everstate.engine.operation import Site
     from everstate.generations.generation import Event, Generation
@@ -84,18 +82,7 @@ def _entry(output: str, generation: Generation, site: Site) -> Entry:
         since_ms=generation.changed_ms,
         fingerprint=generation.fingerprint,
         shards=generation.shards,
-        state_bytes=_bytes(generation_folder(site.home, output, generation).path),
+        state_bytes=generation_folder(site.home, output, generation).size(),
         topic_bytes=sum(info.size_bytes for info in sizes.values()),
         records=sizes[table].records if table in sizes else 0,
     )
-
-
-def _bytes(folder: Path) -> int:
-    """The size of a folder; files may go while it is looked at."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
-    return total
