@@ -26,7 +26,7 @@ test-all: test ## everything: `make test`, then the crash matrix and the long ra
 
 long: setup ## only what `make test-all` adds to `make test`
 	$(PYTEST) -n 2 -m "long and not spark and not recovery"
-	$(PYTEST) -n 2 --dist worksteal -m "long and (spark or recovery)"
+	$(PYTEST) -n 2 --dist worksteal -m "(long and spark) or (recovery and (long or not spark))"
 
 unit: ## the tests but the long ones, without set-up and lint
 	$(PYTEST) -n 2 -m "not long and not spark and not recovery" --ignore tests/docs

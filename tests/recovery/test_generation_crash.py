@@ -20,11 +20,14 @@ from everstate.log.opening import open_log
 from everstate.log.protocol import TopicConfig
 from everstate.log.records import to_records
 from tests.figures import KILLED
+from tests.recovery import test_engine_crash, test_history_crash, test_log_crash
+from tests.scenarios.test_live_deployment import TAKING_OVER
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery]
 
 SERVICE = Path(__file__).with_name("changing_service.py")
 
+FIRST = ["registry.active.before", "registry.active.after"]
 #: In the order in which one deployment comes to them. Each run repeats what the one before was killed in.
 BUILDING = [
     "registry.planned.before",
@@ -61,11 +64,8 @@ MIGRATING = [
     "log.commit.after_transaction",
     "build.round_ended",
 ]
-#: Covered elsewhere: those of a batch that publishes, of appends, compaction and archives, and of two processes.
-ELSEWHERE = {
-    *(name for name in CRASH_POINTS if name.startswith(("batch.", "sink.", "log.stage.", "log.append.", "log.c"))),
-    *(name for name in CRASH_POINTS if name.startswith(("log.delete.", "log.garbage.", "deployment.", "history."))),
-}
+#: A version that was active before is on its way back, and given up for a third one.
+GIVING_UP = ["registry.retired.before", "registry.retired.after"]
 
 
 class World:
@@ -165,13 +165,9 @@ def world(tmp_path):
 
 
 def test_crash_points_of_deployments_are_all_tried():
-    tried = {*BUILDING, *PUBLISHING, *DELETING, *MIGRATING}
-    assert set(CRASH_POINTS) - tried - ELSEWHERE == {
-        "registry.active.before",
-        "registry.active.after",
-        "registry.retired.before",
-        "registry.retired.after",
-    }
+    tried = {*FIRST, *BUILDING, *PUBLISHING, *DELETING, *GIVING_UP, *MIGRATING}
+    elsewhere = {*test_engine_crash.POINTS, *test_log_crash.POINTS, *test_history_crash.POINTS, *TAKING_OVER}
+    assert set(CRASH_POINTS) == tried | elsewhere
 
 
 def test_deployment_killed_in_the_cutover_publishes_only_the_difference(world):
@@ -250,7 +246,7 @@ def test_migration_killed_at_every_point_in_turn_ends_as_an_undisturbed_one(movi
 @pytest.mark.long
 def test_deployment_killed_at_every_point_in_turn_ends_as_an_undisturbed_one(world):
     world.send(60)
-    for point in ("registry.active.before", "registry.active.after"):
+    for point in FIRST:
         world.killed(1, point)
     world.deployed(1)
     world.check(1)
@@ -265,7 +261,11 @@ def test_deployment_killed_at_every_point_in_turn_ends_as_an_undisturbed_one(wor
     world.send(20)
     world.deployed(3)
     world.check(3)
-    # The version before is still there: back without a replay, and killed on the way.
+    # The version before is still there. On the way back to it, another one is deployed that does not get far.
+    world.killed(2, "registry.recalculating.after")
+    for point in GIVING_UP:
+        world.killed(4, point)
+    # Back without a replay, and killed on the way.
     for point in ("registry.recalculating.after", "build.round_ended", "log.cutover.inside_transaction"):
         world.send(3)
         world.killed(2, point)

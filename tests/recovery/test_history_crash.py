@@ -18,6 +18,7 @@ from tests.unit.log.history.conftest import Shelf
 
 pytestmark = pytest.mark.recovery
 
+POINTS = [name for name in CRASH_POINTS if name.startswith("history.")]
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def shelf(tmp_path):
 
 
 @pytest.mark.parametrize("hit", [1, pytest.param(2, marks=pytest.mark.long)])
-@pytest.mark.parametrize("point", [name for name in CRASH_POINTS if name.startswith("history.")])
+@pytest.mark.parametrize("point", POINTS)
 def test_archivist_killed_anywhere_archives_everything_once(shelf, point, hit):
     shelf.topic("t", partitions=2)
     for _ in range(12):  # files that are worth merging when the script begins

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from everstate.cli.service_file import load_service
 from everstate.testing import Driver
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def driver_of(name: str, **config: object) -> Driver:
@@ -59,3 +61,7 @@ def test_demo_tells_its_story_and_ends_well() -> None:
     assert "nothing lost, nothing doubled" in told
     assert "gus tombstone" in told
     assert "was not touched" in told
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r'```console title="make demo"\n(.*?)```', readme, re.DOTALL)
+    for line in shown.replace("...\n", "").splitlines():
+        assert " ".join(line.split()) in told, line

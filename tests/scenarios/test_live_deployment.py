@@ -15,14 +15,17 @@ import polars as pl
 import pytest
 
 from everstate.generations.registry import Registry
+from everstate.log.crash import VARIABLE
 from everstate.log.opening import open_log
 from everstate.log.protocol import TopicConfig
 from everstate.log.records import to_records
+from tests.figures import KILLED
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery]
 
 SERVICE = Path(__file__).with_name("live_service.py")
 PATIENCE_S = 240
+TAKING_OVER = ["deployment.before_takeover", "deployment.after_takeover"]
 
 
 class Live:
@@ -155,6 +158,29 @@ def test_new_version_beside_a_live_one_takes_over_and_the_old_process_is_told(li
     live.check_sequence()
     cutover = [r for r in live.records()[before:] if dict(r.headers)["es-generation"] == b"2" and r.key == b"a2"]
     assert [record.value for record in cutover] == [None]
+
+
+@pytest.mark.long
+def test_new_version_killed_around_the_takeover_has_published_nothing_and_the_next_start_goes_on(live):
+    live.send(60)
+    old = live.start(1)
+    live.until(live.shows(1), old)
+    for point in TAKING_OVER:
+        live.send(20)
+        code, output = live.ended(live.start(2, **{VARIABLE: point}))
+        assert code == -signal.SIGKILL, output
+        KILLED[point] += 1
+        assert live.active() == 1
+        if point == TAKING_OVER[0]:
+            live.until(live.shows(1), old)
+    code, output = live.ended(old)
+    assert code == 4, output
+    assert {dict(record.headers)["es-generation"] for record in live.records()} == {b"1"}
+    live.send(20)
+    new = live.start(2)
+    live.until(live.shows(2), new)
+    assert live.stop(new)[0] == 0
+    live.check_sequence()
 
 
 @pytest.mark.long
