@@ -29,8 +29,9 @@ from everstate.kernels.output import RECORD, with_headers
 from everstate.kernels.sampling import recalculated
 from everstate.log import vectors
 from everstate.log.crash import crash_point
+from everstate.log.digest import combined_digest
 from everstate.log.history.reading import read_split, splits
-from everstate.log.protocol import Commit, combined_digest
+from everstate.log.protocol import Commit
 from everstate.topology.errors import EverstateError, LeaseError, MigrationError
 from everstate.topology.prints import UnitPrint
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from everstate.engine.checkpoint import batch_vectors
 from everstate.log import vectors
 from everstate.log.crash import crash_point
-from everstate.log.protocol import Commit, Staged, combined_digest
+from everstate.log.digest import combined_digest
+from everstate.log.protocol import Commit, Staged
 
 if TYPE_CHECKING:
     from pathlib import Path

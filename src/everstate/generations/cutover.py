@@ -17,7 +17,8 @@ from everstate.generations.generation import (
 from everstate.generations.registry import document, event, now_ms, to_json
 from everstate.kernels.output import RECORD, with_headers
 from everstate.log.crash import crash_point
-from everstate.log.protocol import Commit, Cutover, combined_digest
+from everstate.log.digest import combined_digest
+from everstate.log.protocol import Commit, Cutover
 from everstate.topology.errors import DeploymentError
 from everstate.topology.nodes import Kind
 from everstate.topology.partitioner import partition_of

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from everstate.log.digest import combined_digest
     from everstate.log.embedded import EmbeddedLog
     from everstate.log.opening import open_log
     from everstate.log.protocol import (
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         TopicConfig,
         TopicInfo,
         Vector,
-        combined_digest,
     )
 
 __all__ = [
@@ -47,5 +47,9 @@ def __getattr__(name: str) -> Any:
     # As in the package itself: processes that only handle vectors need no log.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"EmbeddedLog": "everstate.log.embedded", "open_log": "everstate.log.opening"}
+    homes = {
+        "EmbeddedLog": "everstate.log.embedded",
+        "combined_digest": "everstate.log.digest",
+        "open_log": "everstate.log.opening",
+    }
     return getattr(import_module(homes.get(name, "everstate.log.protocol")), name)

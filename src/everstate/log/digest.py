@@ -7,6 +7,9 @@ to that of the whole. The hash depends on nothing but the bytes: a digest of las
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,7 +18,11 @@ import numpy.typing as npt
 from everstate.topology.partitioner import binary_buffers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
+
+    from everstate.log.protocol import Staged
 
 _Hashes = npt.NDArray[np.uint64]
 
@@ -43,6 +50,21 @@ def content_digest(frame: pl.DataFrame) -> str:
         first += int(_mixed(rows).sum(dtype=np.uint64))
         second += int(_mixed(rows ^ _SECOND).sum(dtype=np.uint64))
     return f"{first & _64_BITS:016x}{second & _64_BITS:016x}"
+
+
+def combined_digest(staged: Sequence[Staged]) -> str:
+    """A digest of all that a batch publishes, whichever tasks staged it and in whichever order.
+
+    Only keys and values count: a replay that gives a record another timestamp publishes the same thing.
+    """
+    totals: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for part in staged:
+        if part.rows:
+            total = totals[part.topic, part.partition]
+            for place, number in enumerate((part.rows, int(part.digest[:16], 16), int(part.digest[16:], 16))):
+                total[place] = (total[place] + number) & _64_BITS
+    document = json.dumps([[*place, *totals[place]] for place in sorted(totals)])
+    return hashlib.sha256(document.encode()).hexdigest()
 
 
 def _hashes(column: pl.Series) -> _Hashes:

@@ -6,9 +6,6 @@ frames, never one by one; see `everstate.log.records` for their columns.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -384,18 +381,3 @@ class Log(Protocol):
     def forget(self, service: str) -> None:
         """Drop a service's commits and documents, so that it can start anew. Topics and leases stay as they are."""
         ...
-
-
-def combined_digest(staged: Sequence[Staged]) -> str:
-    """A digest of all that a batch publishes, whichever tasks staged it and in whichever order.
-
-    Only keys and values count: a replay that gives a record another timestamp publishes the same thing.
-    """
-    totals: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for part in staged:
-        if part.rows:
-            total = totals[part.topic, part.partition]
-            for place, number in enumerate((part.rows, int(part.digest[:16], 16), int(part.digest[16:], 16))):
-                total[place] = (total[place] + number) & 0xFFFF_FFFF_FFFF_FFFF
-    document = json.dumps([[*place, *totals[place]] for place in sorted(totals)])
-    return hashlib.sha256(document.encode()).hexdigest()

@@ -5,6 +5,7 @@ The list says all that the one who carries it out needs to know; `text.py` and `
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -62,7 +63,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Action:
+class Action(ABC):
     """What happens to one output.
 
     Attributes:
@@ -88,9 +89,9 @@ class Action:
     discards: int | None = None
 
     @property
+    @abstractmethod
     def follows(self) -> str:
         """What happens, in one sentence."""
-        raise NotImplementedError
 
     @property
     def records(self) -> int:

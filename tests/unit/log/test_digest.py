@@ -4,8 +4,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everstate.log.digest import content_digest
-from everstate.log.protocol import Staged, combined_digest
+from everstate.log.digest import combined_digest, content_digest
+from everstate.log.protocol import Staged
 
 ROWS = st.lists(st.tuples(st.none() | st.binary(max_size=20), st.none() | st.binary(max_size=40)), max_size=20)
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from everstate.log import records
-from everstate.log.digest import content_digest
+from everstate.log.digest import combined_digest, content_digest
 from everstate.log.embedded import catalogue, publishing, reading
 from everstate.log.embedded.segments import Place, Segment
-from everstate.log.protocol import Commit, Staged, combined_digest
+from everstate.log.protocol import Commit, Staged
 from everstate.topology.errors import CommitConflictError
 
 if TYPE_CHECKING:
