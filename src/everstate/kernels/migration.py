@@ -1,9 +1,9 @@
 """State of an earlier version becomes state of this one, on one shard and before its first micro-batch.
 
 The user's functions convert what is the user's own: the state of stateful functions, and custom aggregates. Rows that
-have got columns without a default need no conversion: stores give null for what a page lacks. A table's rows get the
-defaults of the others. A table is then derived anew from the last
-step that keeps state. Whether all that is right is seen on a sample of keys that was recalculated from history.
+have got columns without a default need no conversion: stores give null for what a page lacks; a table's rows get the
+defaults of the others. A table is then derived anew from the last step that keeps state. Whether all that is right is
+seen on a sample of keys that was recalculated from history.
 """
 
 from __future__ import annotations

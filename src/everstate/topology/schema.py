@@ -254,11 +254,18 @@ def _field(name: object, annotation: object, *, missing: bool = False) -> Field:
 
 def _with_default(field: Field, declared: dataclasses.Field[Any]) -> Field:
     """The field with the default that a dataclass declares."""
-    value = declared.default if declared.default_factory is dataclasses.MISSING else declared.default_factory()
+    made = declared.default_factory
+    value = declared.default if made is dataclasses.MISSING else made()
     if value is dataclasses.MISSING or (value is None and field.nullable):
         return field
     try:
-        return dataclasses.replace(field, default=default_text(value, field))
+        text = default_text(value, field)
+        if made is not dataclasses.MISSING and default_text(made(), field) != text:
+            raise TypeMistakeError(
+                f"column {field.name!r}: its default is another one each time",
+                hint="The same records must give the same rows: give it a constant.",
+            )
+        return dataclasses.replace(field, default=text)
     except (ValueError, MismatchError) as error:
         why = error.reason() if isinstance(error, MismatchError) else str(error)
         hint = "Write T | None." if value is None else "Give it a default of its type."
