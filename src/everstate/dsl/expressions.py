@@ -1,19 +1,20 @@
-"""Checks of the user's expressions and functions while a service is built."""
+"""Checks of the user's expressions while a service is built."""
 
 from __future__ import annotations
 
-import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from everstate.dsl.functions import function
 from everstate.topology.errors import SchemaError, UnknownColumnError, UnsupportedError
-from everstate.topology.functions import Function
-from everstate.topology.schema import Schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from everstate.topology.functions import Function
     from everstate.topology.location import Location
+    from everstate.topology.schema import Schema
 
 _ROW_BY_ROW = "Use group_by(...).agg(...) for what needs several rows; here each row is seen alone."
 
@@ -95,47 +96,4 @@ def predicate(
                 hint="Compare it: col('amount') > 0",
             )
         return expression
-    return function(part, location)
-
-
-def function(part: Callable[..., Any], location: Location | None) -> Function:
-    """A plain Python function."""
-    if not callable(part):
-        raise SchemaError(f"expected an expression or a function, got {part!r}", location=location)
-    return Function.of(part, location)
-
-
-def result_schema(
-    fn: Callable[..., Any], given: object | None, location: Location | None, *, many: bool = False
-) -> Schema:
-    """The schema of what a function returns: as given, else its return annotation.
-
-    Args:
-        fn: The user's function.
-        given: What the user passed as `schema=`.
-        location: Where.
-        many: The function returns any number of rows, so the annotation is an iterable of them.
-    """
-    if given is not None:
-        return Schema.of(given, location=location)
-    annotation = _return_annotation(fn)
-    if many and annotation is not None:
-        inner = typing.get_args(annotation)
-        iterable = typing.get_origin(annotation) in {list, tuple, Iterable, Iterator, Sequence}
-        annotation = inner[0] if iterable and inner else None
-    if annotation is None or annotation is dict or annotation is Any:
-        name = getattr(fn, "__name__", "the function")
-        raise SchemaError(
-            f"what {name} returns is not known",
-            location=location,
-            hint='Pass schema={"name": type, ...}, or annotate the return: a dataclass, a TypedDict or a scalar.',
-        )
-    return Schema.of(annotation, location=location)
-
-
-def _return_annotation(fn: Callable[..., Any]) -> Any | None:
-    try:
-        return typing.get_type_hints(fn).get("return")
-    except (NameError, TypeError):
-        # A name that cannot be resolved, or a callable without hints: the caller asks for schema=.
-        return None
+    return function(part, "filter(row)", location)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from everstate.dsl.expressions import as_expression, function, predicate, resolve, result_schema
+from everstate.dsl.expressions import as_expression, predicate, resolve
+from everstate.dsl.functions import function, result_schema
 from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
 from everstate.topology.keys import KeySpec
 from everstate.topology.nodes import (
@@ -196,15 +197,16 @@ def _gives_plainly(expression: pl.Expr, name: str) -> bool:
 
 def mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> Map:
     """`map`: a function on each row; the key stays."""
+    checked = function(fn, "map(row)", location)
     values = result_schema(fn, schema, location)
-    return _mapped(node, function(fn, location), with_key(node.key, values), location, in_place=False)
+    return _mapped(node, checked, with_key(node.key, values), location, in_place=False)
 
 
 def updated(node: Node, fn: Callable[..., Any], location: Location | None) -> Map:
     """`update`: a function that changes the row in place."""
     if node.schema.scalar:
         raise UnsupportedError("a scalar value cannot be changed in place", location=location, hint="Use map(fn).")
-    return _mapped(node, function(fn, location), node.schema, location, in_place=True)
+    return _mapped(node, function(fn, "update(row)", location), node.schema, location, in_place=True)
 
 
 def _mapped(node: Node, fn: Function, schema: Schema, location: Location | None, *, in_place: bool) -> Map:
@@ -213,6 +215,7 @@ def _mapped(node: Node, fn: Function, schema: Schema, location: Location | None,
 
 def flat_mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> FlatMap:
     """`flat_map`: any number of rows for one."""
+    checked = function(fn, "flat_map(row)", location, generator=True)
     values = result_schema(fn, schema, location, many=True)
     return FlatMap(
         inputs=(node,),
@@ -220,7 +223,7 @@ def flat_mapped(node: Node, fn: Callable[..., Any], schema: object | None, locat
         key=node.key,
         schema=with_key(node.key, values),
         location=location,
-        fn=function(fn, location),
+        fn=checked,
     )
 
 
@@ -233,7 +236,7 @@ def peeked(node: Node, fn: Callable[..., Any], location: Location | None) -> Pee
         schema=node.schema,
         key_in_value=node.key_in_value,
         location=location,
-        fn=function(fn, location),
+        fn=function(fn, "peek(row)", location),
     )
 
 
@@ -269,7 +272,9 @@ def keying(
     if len(parts) == 1 and not named and not isinstance(parts[0], (str, pl.Expr)):
         name, kind = options.get("name") or node.key.names[0], options.get("key_type") or str
         (dtype,) = Schema.of(kind, location=location).polars.values()
-        return Keying(KeySpec.of({name: dtype}, location=location), fn=function(parts[0], location))
+        return Keying(
+            KeySpec.of({name: dtype}, location=location), fn=function(parts[0], "a function as key(row)", location)
+        )
     expressions = _expressions(parts, named, location)
     if not expressions:
         raise SchemaError("a key needs at least one column", location=location, hint="Name it: group_by('customer')")
@@ -305,4 +310,4 @@ def foreign_keying(node: Node, on: Any, key_type: pl.DataType | None, location: 
         raise SchemaError(
             "a function cannot give a key of several columns", location=location, hint="Pass on=['a', 'b'] instead."
         )
-    return Keying(KeySpec.of({"$fk": key_type}, location=location), fn=function(on, location))
+    return Keying(KeySpec.of({"$fk": key_type}, location=location), fn=function(on, "on=(row)", location))

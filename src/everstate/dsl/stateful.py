@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from everstate.dsl.expressions import as_expression, function, resolve, result_schema
+from everstate.dsl.expressions import as_expression, resolve
+from everstate.dsl.functions import function, result_schema
 from everstate.dsl.operations import relabelled, with_key
 from everstate.topology.aggregates import Leaves, leaf_dtype
 from everstate.topology.errors import NameClashError, SchemaError, UnsupportedError
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from everstate.topology.location import Location
+
+#: How a join calls the function that puts both sides together.
+JOINER: Final = "joiner=(left, right)"
 
 
 def aggregated(
@@ -60,6 +64,8 @@ def folded(
 ) -> Fold:
     """`group_by().reduce()` (no `init`; keeps the schema) and `group_by().aggregate()`."""
     init, add, remove = functions
+    adding = function(add, "add=(result, row)", location)
+    removing = None if remove is None else function(remove, "remove=(result, row)", location)
     if init is None:
         values = node.schema.without(by.key.names) if not node.schema.scalar else node.values
     else:
@@ -77,10 +83,10 @@ def folded(
         schema=with_key(by.key, values),
         location=location,
         keying=by,
-        init=None if init is None else function(init, location),
-        add=function(add, location),
-        remove=None if remove is None else function(remove, location),
-        migrate=None if migrate is None else function(migrate, location),
+        init=None if init is None else function(init, "init=()", location),
+        add=adding,
+        remove=removing,
+        migrate=None if migrate is None else function(migrate, "migrate=(result)", location),
     )
 
 
@@ -110,7 +116,7 @@ def joined(
         schema=with_key(left.key, values),
         location=location,
         how=how,
-        joiner=None if joiner is None else function(joiner, location),
+        joiner=None if joiner is None else function(joiner, JOINER, location),
         renamed=renamed,
     )
 
@@ -140,7 +146,7 @@ def foreign_joined(
         location=location,
         how=how,
         keying=on,
-        joiner=None if joiner is None else function(joiner, location),
+        joiner=None if joiner is None else function(joiner, JOINER, location),
         renamed=renamed,
     )
 
@@ -162,6 +168,7 @@ def stateful(
         )
     if mode == "update" and node.schema.scalar:
         raise UnsupportedError("a scalar value cannot be changed in place", location=location, hint="Use apply(fn).")
+    checked = function(fn, f"{mode}(row, state)", location)
     result = with_key(node.key, result_schema(fn, schema, location)) if mode == "apply" else node.schema
     return Stateful(
         inputs=(node,),
@@ -170,8 +177,8 @@ def stateful(
         schema=result,
         location=location,
         mode=mode,
-        fn=function(fn, location),
-        migrate=None if migrate is None else function(migrate, location),
+        fn=checked,
+        migrate=None if migrate is None else function(migrate, "migrate=(state)", location),
     )
 
 
@@ -184,6 +191,7 @@ def _joined_values(
     location: Location | None,
 ) -> tuple[Schema, tuple[tuple[str, str], ...]]:
     if joiner is not None:
+        function(joiner, JOINER, location)
         return result_schema(joiner, schema, location), ()
     taken, renamed = list(left.schema.names), []
     for name in right.values.names:

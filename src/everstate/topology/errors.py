@@ -4,6 +4,7 @@ EverstateError
 ├── DefinitionError              the description of a service is wrong: correct the code
 │   ├── UnknownColumnError       a column that is not there
 │   ├── SchemaError              a type or schema that does not fit
+│   ├── FunctionError            a function that cannot be called as it would be
 │   ├── NameClashError           two things of one name
 │   ├── UnsupportedError         an operation that is refused here, with what to use instead
 │   └── FingerprintError         something whose change could not be noticed: declare it, or write it otherwise
@@ -95,6 +96,10 @@ class UnknownColumnError(DefinitionError):
 
 class SchemaError(DefinitionError, TypeError):
     """A type or a schema that does not fit."""
+
+
+class FunctionError(DefinitionError, TypeError):
+    """A function that cannot be called as the operation calls it: of other arguments, async, or not callable."""
 
 
 class NameClashError(DefinitionError):
