@@ -69,10 +69,22 @@ def test_delete_topic_its_records_are_gone_and_the_name_is_free(bench):
     assert bench.values("orders") == []
 
 
+def test_topic_id_of_a_topic_created_again_is_another(bench):
+    bench.topic("orders")
+    bench.topic("prices")
+    first = bench.log.describe("orders").id
+    bench.send("orders", ("k", "v"))
+    assert bench.log.topic_ids(["orders", "prices"]) == {"orders": first, "prices": bench.log.describe("prices").id}
+    bench.log.delete_topic("orders")
+    bench.topic("orders")
+    assert len({first, *bench.log.topic_ids(["orders", "prices"]).values()}) == 3
+
+
 @pytest.mark.parametrize(
     "operation",
     [
         lambda log: log.describe("none"),
+        lambda log: log.topic_ids(["none"]),
         lambda log: log.delete_topic("none"),
         lambda log: log.begin_offsets(["none"]),
         lambda log: log.end_offsets(["none"]),

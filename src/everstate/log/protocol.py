@@ -45,9 +45,14 @@ class TopicConfig:
 
 @dataclass(frozen=True)
 class TopicInfo:
-    """A topic as it is now: `start` and `end` are the first offset and the next one to be written, by partition."""
+    """A topic as it is now: `start` and `end` are the first offset and the next one to be written, by partition.
+
+    Attributes:
+        id: Of this topic alone, for ever: one that is deleted and created again has another.
+    """
 
     name: str
+    id: str
     config: TopicConfig
     start: dict[int, int]
     end: dict[int, int]
@@ -228,6 +233,10 @@ class Log(Protocol):
 
     def describe(self, name: str) -> TopicInfo:
         """Configuration, offsets and size of a topic."""
+        ...
+
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The ids of topics by name (see `TopicInfo`), cheap enough to be asked for with every batch."""
         ...
 
     def append(self, topic: str, frame: pl.DataFrame) -> None:

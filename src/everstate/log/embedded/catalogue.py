@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from everstate.log.embedded.segments import Block, Segment
 from everstate.log.protocol import TopicConfig, TopicInfo
@@ -29,10 +30,16 @@ MAX_PARTITIONS: Final = 10_000
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's row."""
+    """A topic's row.
+
+    Attributes:
+        id: Of the row.
+        identity: What others remember it by; see `TopicInfo.id`.
+    """
 
     id: int
     name: str
+    identity: str
     folder: str
     config: TopicConfig
 
@@ -54,9 +61,9 @@ def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exis
             return topic_named(database, name)
         raise TopicExistsError(name)
     cursor = database.execute(
-        "INSERT INTO topics (name, folder, compact, retention_ms, delete_retention_ms, created_ms) "
-        "VALUES (?, '', ?, ?, ?, ?)",
-        (name, config.compact, config.retention_ms, config.delete_retention_ms, now_ms),
+        "INSERT INTO topics (name, identity, folder, compact, retention_ms, delete_retention_ms, created_ms) "
+        "VALUES (?, ?, '', ?, ?, ?, ?)",
+        (name, uuid4().hex, config.compact, config.retention_ms, config.delete_retention_ms, now_ms),
     )
     topic_id = cursor.lastrowid
     folder = f"{TOPICS_FOLDER}/{topic_id:06d}-{name[:_NAME_IN_FOLDER]}"
@@ -98,7 +105,7 @@ def topic_named(database: sqlite3.Connection, name: str) -> Topic:
         retention_ms=row["retention_ms"],
         delete_retention_ms=row["delete_retention_ms"],
     )
-    return Topic(row["id"], name, row["folder"], config)
+    return Topic(row["id"], name, row["identity"], row["folder"], config)
 
 
 def exists(database: sqlite3.Connection, name: str) -> bool:
@@ -131,7 +138,7 @@ def describe(database: sqlite3.Connection, name: str) -> TopicInfo:
         "FROM segments WHERE topic_id = ?",
         (topic.id,),
     ).fetchone()
-    return TopicInfo(name, topic.config, start, end, size["records"], size["bytes"])
+    return TopicInfo(name, topic.identity, topic.config, start, end, size["records"], size["bytes"])
 
 
 def offsets(database: sqlite3.Connection, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:

@@ -109,6 +109,11 @@ class EmbeddedLog:
         with self._store.manifest.reading() as database:
             return catalogue.describe(database, name)
 
+    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+        """The ids of topics by name."""
+        with self._store.manifest.reading() as database:
+            return {name: catalogue.topic_named(database, name).identity for name in topics}
+
     def append(self, topic: str, frame: pl.DataFrame) -> None:
         """Append records, all or none of them; durable when this returns."""
         publishing.append(self._store, topic, frame)

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 BUSY_SECONDS: Final = 30
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS topics (
     id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again, so a deleted topic's files cannot be taken for another's
     name TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL DEFAULT '',
     folder TEXT NOT NULL,
     compact INTEGER NOT NULL,
     retention_ms INTEGER,
@@ -184,6 +185,11 @@ class Manifest:
     def _prepare(self, database: sqlite3.Connection) -> None:
         found: int = database.execute("PRAGMA user_version").fetchone()[0]
         if found == FORMAT:
+            return
+        if found == 1:
+            database.execute("ALTER TABLE topics ADD COLUMN identity TEXT NOT NULL DEFAULT ''")
+            database.execute("UPDATE topics SET identity = lower(hex(randomblob(16)))")
+            database.execute(f"PRAGMA user_version={FORMAT}")
             return
         if found != 0:
             raise LogError(
