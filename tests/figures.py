@@ -10,17 +10,20 @@ from everstate.log.crash import CRASH_POINTS
 PLAYED: Counter[str] = Counter()
 #: How often a process was killed at a crash point.
 KILLED: Counter[str] = Counter()
+#: What became of edits of random programs.
+PAIRED: Counter[str] = Counter()
 
 
 def taken() -> dict[str, dict[str, int]]:
     """The figures of this process, as plain values."""
-    return {"played": dict(PLAYED), "killed": dict(KILLED)}
+    return {"played": dict(PLAYED), "killed": dict(KILLED), "paired": dict(PAIRED)}
 
 
 def add(figures: dict[str, dict[str, int]]) -> None:
     """Add the figures of another process."""
     PLAYED.update(figures.get("played", {}))
     KILLED.update(figures.get("killed", {}))
+    PAIRED.update(figures.get("paired", {}))
 
 
 def lines() -> list[str]:
@@ -31,4 +34,7 @@ def lines() -> list[str]:
         found.append(f"histories that agree with their oracle: {families}")
     if KILLED:
         found.append(f"killed at {len(KILLED)} of {len(CRASH_POINTS)} crash points: {', '.join(sorted(KILLED))}")
+    if PAIRED:
+        outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in sorted(PAIRED.items()))
+        found.append(f"edits of random programs: {outcomes}")
     return found
