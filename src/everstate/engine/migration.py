@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from everstate.generations.generation import Generation
     from everstate.generations.migration import Passage
     from everstate.kernels.migration import Migration, Sample
-    from everstate.kernels.sampling import Piece
+    from everstate.kernels.pipeline import Piece
     from everstate.log.history.reading import Past
     from everstate.log.protocol import Log, Vector
     from everstate.topology.unit import Unit

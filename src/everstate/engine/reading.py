@@ -9,8 +9,7 @@ from pyspark import TaskContext
 
 from everstate.engine.failures import carried
 from everstate.engine.packing import pack, to_arrow
-from everstate.kernels.ledger import Ledger
-from everstate.kernels.stage import farewell, ingest
+from everstate.kernels import pipeline
 from everstate.log.history.reading import read_split
 from everstate.log.protocol import Split
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from everstate.engine.job import Job
     from everstate.kernels.parcel import Parcel
+    from everstate.kernels.pipeline import Piece
+    from everstate.log.protocol import Log
 
 #: Neighbouring splits are decoded together up to this many records: columns pay, and memory stays bounded.
 TOGETHER: Final = 500_000
@@ -41,14 +42,13 @@ def reading(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
 
 def ingested(job: Job, addresses: Iterable[Split]) -> list[Parcel]:
     """Read and decode; returns what goes to later stages and what leaves the unit at once."""
-    unit, log = job.unit(), job.log()
-    ledger = Ledger(unit.topics, job.policy)
-    parcels: list[Parcel] = []
+    return pipeline.ingested(job.unit(), _pieces(job.log(), addresses), job.policy)
+
+
+def _pieces(log: Log, addresses: Iterable[Split]) -> Iterator[Piece]:
     for run in runs(addresses):
         frames = [read_split(log, split) for split in run]
-        records = frames[0] if len(frames) == 1 else pl.concat(frames)
-        parcels += ingest(unit, run[0].topic, run[0].partition, records, ledger)
-    return parcels + farewell(unit, ledger)
+        yield run[0].topic, run[0].partition, frames[0] if len(frames) == 1 else pl.concat(frames)
 
 
 def runs(addresses: Iterable[Split], together: int = TOGETHER) -> Iterator[list[Split]]:

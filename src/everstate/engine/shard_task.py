@@ -10,11 +10,9 @@ import polars as pl
 
 from everstate.engine.packing import Packed, pack
 from everstate.engine.spread import shard_ids
-from everstate.kernels.ledger import Ledger
 from everstate.kernels.output import dead_letter_records, with_headers
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
-from everstate.kernels.shard import Shard
-from everstate.kernels.stage import farewell, run_stage
+from everstate.kernels.pipeline import ShardStages, run_stages
 from everstate.log.crash import crash_point
 from everstate.topology.partitioner import partition_of
 
@@ -45,7 +43,6 @@ class ShardTask:
         self._stages = stages
         self._shard = shard_ids(job.shards).index(number)
         self._pages = pages
-        # Each stage keeps its own stream times: one that shared them would take its own batch for the past.
         self._books: dict[str, str] = json.loads(bookkeeping) if bookkeeping else {}
 
     @property
@@ -62,20 +59,18 @@ class ShardTask:
         return [item for item in packed if item.stage not in self._stages], parcels
 
     def _run(self, arrivals: list[Parcel]) -> list[Parcel]:
-        unit = self._job.unit()
-        leaving: list[Parcel] = []
-        for stage in self._stages:
-            ledger = Ledger(unit.topics, self._job.policy)
-            before = self._books.get(str(stage))
-            past = before.encode() if before else None
-            share = (self._shard, self._job.shards)
-            shard = Shard(self._pages, past, ledger, self._job.page_policy, self._job.order, share)
-            due = self._due(stage)
-            sent = run_stage(unit, stage, [p for p in arrivals if p.stage == stage], shard, due)
-            sent += farewell(unit, ledger)
-            self._books[str(stage)] = shard.close().decode()
-            arrivals += [p for p in sent if p.stage in self._stages]
-            leaving += [p for p in sent if p.stage not in self._stages]
+        job = self._job
+        shard = ShardStages(
+            job.unit(),
+            self._pages,
+            {stage: book.encode() for stage in self._stages if (book := self._books.get(str(stage)))},
+            policy=job.policy,
+            page_policy=job.page_policy,
+            order=job.order,
+            share=(self._shard, job.shards),
+        )
+        leaving = run_stages([shard], self._stages, arrivals, due=self._due)
+        self._books.update({str(stage): book.decode() for stage, book in shard.books.items()})
         return leaving
 
     def _due(self, stage: int) -> Migration | None:

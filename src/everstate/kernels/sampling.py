@@ -16,10 +16,9 @@ from everstate.kernels.keying import rekeyed
 from everstate.kernels.ledger import Ledger
 from everstate.kernels.migration import EVERY, place, sample_of
 from everstate.kernels.pages import MemoryPages
-from everstate.kernels.parcel import MARKS, Parcel
+from everstate.kernels.parcel import MARKS, OUT, Parcel
+from everstate.kernels.pipeline import Piece, ShardStages, ingested, run_stages
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP
-from everstate.kernels.shard import Shard
-from everstate.kernels.stage import ingest, run_stage
 from everstate.topology.nodes import Aggregate, Fold, RekeyTable
 from everstate.topology.unit import silenced
 
@@ -32,13 +31,12 @@ if TYPE_CHECKING:
     from everstate.kernels.order import Order
     from everstate.topology.unit import Unit
 
-#: A contiguous range of a partition: topic, partition, records.
-Piece: TypeAlias = "tuple[str, int, pl.DataFrame]"
 #: Gives history as micro-batches, from the beginning, each time it is called.
 Batches: TypeAlias = "Callable[[], Iterable[list[Piece]]]"
 
 #: So many keys at the least, if there are so many.
 ENOUGH: Final = 256
+_POLICY: Final = "skip"
 
 
 def recalculated(unit: Unit, batches: Batches, order: Order | None = None, *, enough: int = ENOUGH) -> Sample:
@@ -61,22 +59,18 @@ def recalculated(unit: Unit, batches: Batches, order: Order | None = None, *, en
     choice = _Choice(enough)
     unit = silenced(unit)
     contributors = _contributors(unit, batches, choice) if unit.depth > 1 else None
+
+    def admit(stage: int, waiting: list[Parcel]) -> list[Parcel]:
+        return choice.of(waiting, grow=contributors is None) if stage == unit.depth else waiting
+
     # What cannot be processed is no part of a table; only the count of it would differ.
-    ledger = Ledger(unit.topics, "skip")
-    pages = MemoryPages()
-    books: dict[int, bytes | None] = dict.fromkeys(range(1, unit.depth + 1))
+    shard = ShardStages(unit, MemoryPages(), policy=_POLICY, order=order)
     for batch in batches():
-        parcels = _ingested(unit, batch, ledger)
+        parcels = ingested(unit, batch, _POLICY)
         if contributors is not None:
             parcels = [_only(parcel, contributors) for parcel in parcels]
-        for stage, before in books.items():
-            waiting = [parcel for parcel in parcels if parcel.stage == stage]
-            if stage == unit.depth:
-                waiting = choice.of(waiting, grow=contributors is None)
-            shard = Shard(pages, before, ledger, order=order)
-            parcels = [p for p in parcels if p.stage != stage] + run_stage(unit, stage, waiting, shard)
-            books[stage] = shard.close()
-    return sample_of(unit, Shard(pages, books[unit.depth], ledger), choice.limit)
+        run_stages([shard], range(1, unit.depth + 1), parcels, admit=admit)
+    return sample_of(unit, shard.shard(unit.depth), choice.limit)
 
 
 class _Choice:
@@ -113,12 +107,8 @@ class _Choice:
         return below
 
 
-def _ingested(unit: Unit, batch: list[Piece], ledger: Ledger) -> list[Parcel]:
-    return [parcel for piece in batch for parcel in ingest(unit, *piece, ledger)]
-
-
 def _only(parcel: Parcel, keys: pl.DataFrame) -> Parcel:
-    if parcel.node == MARKS:
+    if parcel.node == MARKS or parcel.stage == OUT:
         return parcel
     return Parcel(parcel.stage, parcel.node, parcel.port, parcel.frame.join(keys, on=KEY, how="semi"))
 
@@ -129,7 +119,7 @@ def _contributors(unit: Unit, batches: Batches, choice: _Choice) -> pl.DataFrame
     A batch on empty state tells where each of its rows belongs; that a row went elsewhere later does no harm, since
     then its later record is in the recalculation as well.
     """
-    ledger = Ledger(unit.topics, "skip")
+    ledger = Ledger(unit.topics, _POLICY)
     found: list[pl.DataFrame] = []
 
     def witness(number: int, rows: pl.DataFrame) -> None:
@@ -141,8 +131,8 @@ def _contributors(unit: Unit, batches: Batches, choice: _Choice) -> pl.DataFrame
                 found.append(moved.filter(choice.has(moved[KEY])).select(KEY, CONTRIBUTION).unique())
 
     for batch in batches():
-        parcels = [parcel for parcel in _ingested(unit, batch, ledger) if parcel.stage == 1]
-        run_stage(unit, 1, parcels, Shard(MemoryPages(), None, ledger), witness=witness)
+        shard = ShardStages(unit, MemoryPages(), policy=_POLICY)
+        run_stages([shard], [1], ingested(unit, batch, _POLICY), witness=witness)
         if found:
             together = pl.concat(found)
             found = [together.filter(choice.has(together[KEY])).unique()]

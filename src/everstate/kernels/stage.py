@@ -1,12 +1,12 @@
 """Runs a stage of a unit: the nodes in order, each by its kernel, rows passed on by edge.
 
-The test driver and Spark call the same two functions. `ingest` is stage 0, where records are read; `run_stage` is every
-later stage, on one shard.
+`ingest` is stage 0, where records are read; `run_stage` is every later stage, on one shard. `pipeline.py` calls both,
+for Spark and for everyone else.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
     from everstate.topology.unit import Edge, Unit
 
+#: Is shown the rows that a node gives, by its number.
+Witness: TypeAlias = "Callable[[int, pl.DataFrame], None]"
+
 #: The kernels of nodes that keep state.
 _STATEFUL: dict[type[Node], Any] = {
     Latest: latest,
@@ -61,7 +64,9 @@ _STATEFUL: dict[type[Node], Any] = {
 }
 
 
-def ingest(unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger: Ledger) -> list[Parcel]:
+def ingest(
+    unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger: Ledger, witness: Witness | None = None
+) -> list[Parcel]:
     """Stage 0: decode the records of one split and run the stateless nodes behind their sources.
 
     Args:
@@ -70,6 +75,7 @@ def ingest(unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger
         partition: Its partition.
         records: key, value, ts and offset of a contiguous range, in offset order.
         ledger: Takes what cannot be decoded.
+        witness: Is shown the rows that each node gives.
 
     Returns:
         Parcels for later stages, among them the mark of this split; dead letters stay in the ledger.
@@ -93,6 +99,8 @@ def ingest(unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger
             rows = stateless.update(node, pl.concat(feeds, how="diagonal"), ledger) if feeds else None
         if rows is not None:
             given[number] = rows
+            if witness is not None:
+                witness(number, rows)
             parcels += _sent(unit, number, rows, ledger)
     return parcels
 
@@ -103,7 +111,7 @@ def run_stage(
     arrivals: list[Parcel],
     shard: Shard,
     migration: Migration | None = None,
-    witness: Callable[[int, pl.DataFrame], None] | None = None,
+    witness: Witness | None = None,
 ) -> list[Parcel]:
     """One later stage on one shard.
 

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from everstate.kernels.ledger import Ledger
 from everstate.kernels.output import dead_letter_records
 from everstate.kernels.pages import MemoryPages
-from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel, by_shard
-from everstate.kernels.shard import Shard
-from everstate.kernels.stage import farewell, ingest, run_stage
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
+from everstate.kernels.pipeline import Books, ShardStages, ingested, run_stages
 from everstate.kernels.stream_time import mark
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ class UnitRun:
         self.order: list[Stop] = []
         self.on_error = on_error
         self._pages = [MemoryPages() for _ in range(shards)]
-        self._bookkeeping: list[bytes | None] = [None] * shards
+        self._books: list[Books] = [{} for _ in range(shards)]
         self.position: Position = {}
 
     def copy(self) -> UnitRun:
@@ -77,7 +75,7 @@ class UnitRun:
         other.counts = self.counts.copy()
         other.order = list(self.order)
         other.position = dict(self.position)
-        other._bookkeeping = list(self._bookkeeping)
+        other._books = [dict(books) for books in self._books]
         for pages, mine in zip(other._pages, self._pages, strict=True):
             pages.blocks = dict(mine.blocks)
         return other
@@ -98,14 +96,14 @@ class UnitRun:
             return False
         before = [dict(pages.blocks) for pages in self._pages]
         try:
-            published, bookkeeping = self._run(parcels)
+            published, books = self._run(parcels)
         except BaseException:
             for pages, blocks in zip(self._pages, before, strict=True):
                 pages.blocks = blocks
             raise
         self.position.update(ends)
         self.order.append(Stop(dict(self.position), topics.turn))
-        self._bookkeeping = bookkeeping
+        self._books = books
         self._publish(published, topics if target is None else target)
         return True
 
@@ -115,7 +113,7 @@ class UnitRun:
         Raises:
             MigrationError: If that fails; this run is of no use then.
         """
-        published, self._bookkeeping = self._run([], migration)
+        published, self._books = self._run([], migration)
         self._publish(published, target)
 
     def advance(self, ts: int, partitions: int) -> None:
@@ -126,42 +124,28 @@ class UnitRun:
             for partition in range(partitions)
             for end in [self.position.get((topic, partition), 0)]
         ]
-        _, self._bookkeeping = self._run(marks)
+        _, self._books = self._run(marks)
 
     def _ingest(self, topics: Topics, limit: Position) -> tuple[list[Parcel], Position]:
-        ledger = Ledger(self.unit.topics, self.on_error)
-        parcels: list[Parcel] = []
+        pieces = []
         ends: Position = {}
         for topic in self.unit.topics:
             for partition, available in enumerate(topics.end(topic)):
                 start = self.position.get((topic, partition), 0)
                 end = min(available, limit.get((topic, partition), available))
                 if start < end:
-                    records = topics.read(topic, partition, start, end)
-                    parcels += ingest(self.unit, topic, partition, records, ledger)
+                    pieces.append((topic, partition, topics.read(topic, partition, start, end)))
                     ends[topic, partition] = end
-        return parcels + farewell(self.unit, ledger), ends
+        return ingested(self.unit, pieces, self.on_error), ends
 
-    def _run(
-        self, parcels: list[Parcel], migration: Migration | None = None
-    ) -> tuple[list[Parcel], list[bytes | None]]:
-        """All stages, one after the other, each on every shard that gets a parcel or has to be migrated."""
-        bookkeeping = list(self._bookkeeping)
-        for stage in range(1, self.unit.depth + 1):
-            waiting = [parcel for parcel in parcels if parcel.stage == stage]
-            parcels = [parcel for parcel in parcels if parcel.stage != stage]
-            lots: dict[int, list[Parcel]] = {number: [] for number in range(len(self._pages)) if migration}
-            for parcel in waiting:
-                for number, frame in by_shard(parcel, len(self._pages)).items():
-                    lots.setdefault(number, []).append(Parcel(stage, parcel.node, parcel.port, frame))
-            for number, lot in sorted(lots.items()):
-                ledger = Ledger(self.unit.topics, self.on_error)
-                share = (number, len(self._pages))
-                shard = Shard(self._pages[number], bookkeeping[number], ledger, share=share)
-                parcels += run_stage(self.unit, stage, lot, shard, migration)
-                bookkeeping[number] = shard.close()
-                parcels += farewell(self.unit, ledger)
-        return parcels, bookkeeping
+    def _run(self, parcels: list[Parcel], migration: Migration | None = None) -> tuple[list[Parcel], list[Books]]:
+        """All stages on every shard; the books are what the next micro-batch begins with."""
+        shards = [
+            ShardStages(self.unit, pages, books, policy=self.on_error, share=(number, len(self._pages)))
+            for number, (pages, books) in enumerate(zip(self._pages, self._books, strict=True))
+        ]
+        sent = run_stages(shards, range(1, self.unit.depth + 1), parcels, due=lambda _: migration)
+        return sent, [shard.books for shard in shards]
 
     def _publish(self, parcels: list[Parcel], topics: Topics) -> None:
         output = self.unit.output.topic

@@ -10,13 +10,11 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.kernels.ledger import Ledger
 from everstate.kernels.migration import EVERY, Migration, Sample, migrate, place
 from everstate.kernels.pages import MemoryPages
 from everstate.kernels.parcel import from_block
+from everstate.kernels.pipeline import ShardStages, ingested, run_stages
 from everstate.kernels.sampling import recalculated
-from everstate.kernels.shard import Shard
-from everstate.kernels.stage import ingest, run_stage
 from everstate.topology.errors import MigrationError
 
 ORDER = {"id": str, "customer": str, "amount": int}
@@ -88,15 +86,10 @@ def test_sample_does_not_depend_on_how_history_is_cut():
 
 def processed(unit, batches):
     """The state after history, on one shard."""
-    ledger, pages, books = Ledger(unit.topics, "skip"), MemoryPages(), dict.fromkeys(range(1, unit.depth + 1))
+    shard = ShardStages(unit, MemoryPages(), policy="skip")
     for batch in batches:
-        parcels = [parcel for piece in batch for parcel in ingest(unit, *piece, ledger)]
-        for stage, before in books.items():
-            shard = Shard(pages, before, ledger)
-            waiting = [parcel for parcel in parcels if parcel.stage == stage]
-            parcels = [p for p in parcels if p.stage != stage] + run_stage(unit, stage, waiting, shard)
-            books[stage] = shard.close()
-    return Shard(pages, books[unit.depth], ledger)
+        run_stages([shard], range(1, unit.depth + 1), ingested(unit, batch, "skip"))
+    return shard.shard(unit.depth)
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -119,6 +112,6 @@ def test_sample_with_a_key_more_or_less_does_not_agree():
     everything = frozenset(key for block in sample.blocks.values() for key in from_block(block)["$key"])
     unknown = Sample(sample.limit, fewer.blocks, everything)
     migrate(unit, unit.depth, shard, Migration(mark="2", sample=unknown))
-    empty = Shard(MemoryPages(), None, Ledger(unit.topics, "skip"))
+    empty = processed(unit, [])
     with pytest.raises(MigrationError, match=r"has for key 'c\d+' nothing after the conversion"):
         migrate(unit, unit.depth, empty, Migration(mark="2", sample=sample))

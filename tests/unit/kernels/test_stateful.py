@@ -31,7 +31,8 @@ def held(driver):
             from everstate.kernels.ledger import Ledger
             from everstate.kernels.shard import Shard
 
-            shard = Shard(pages, run._bookkeeping[number], Ledger(()))
+            book = next((b for b in run._books[number].values() if b), None)
+            shard = Shard(pages, book, Ledger(()))
             for node, kind in enumerate(run.unit.nodes):
                 if kind.operation == "stateful":
                     found |= {

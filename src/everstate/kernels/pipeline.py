@@ -1,0 +1,134 @@
+"""The stage loop: records in, every stage on its shards, what leaves the unit out.
+
+Spark's tasks, the test driver, the proof of a migration and the check of a sample all run it, so that they cannot
+disagree. Each stage keeps books of its own: one that shared its stream times with another would take its own batch for
+the past.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from everstate.kernels.ledger import Ledger
+from everstate.kernels.parcel import Parcel, by_shard
+from everstate.kernels.shard import Shard
+from everstate.kernels.stage import farewell, ingest, run_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
+
+    from everstate.kernels.directory import PagePolicy
+    from everstate.kernels.migration import Migration
+    from everstate.kernels.order import Order
+    from everstate.kernels.pages import PageStore
+    from everstate.kernels.stage import Witness
+    from everstate.topology.unit import Unit
+
+#: A contiguous range of a partition: topic, partition, records.
+Piece: TypeAlias = "tuple[str, int, pl.DataFrame]"
+#: By stage, what must outlive a micro-batch.
+Books: TypeAlias = dict[int, bytes]
+#: Says which of the parcels that wait for a stage it takes.
+Admission: TypeAlias = "Callable[[int, list[Parcel]], list[Parcel]]"
+
+
+def ingested(unit: Unit, pieces: Iterable[Piece], policy: str, witness: Witness | None = None) -> list[Parcel]:
+    """Stage 0 of a micro-batch: parcels for later stages, and what leaves the unit at once.
+
+    Args:
+        unit: The unit.
+        pieces: What is read.
+        policy: What happens to records that cannot be processed.
+        witness: Is shown the rows that each node gives.
+    """
+    ledger = Ledger(unit.topics, policy)
+    parcels = [parcel for piece in pieces for parcel in ingest(unit, *piece, ledger, witness)]
+    return parcels + farewell(unit, ledger)
+
+
+class ShardStages:
+    """The later stages of a unit on one shard.
+
+    Args:
+        unit: The unit.
+        pages: The shard's state.
+        books: What `books` was after the last micro-batch; none on the first.
+        policy: What happens to records that cannot be processed.
+        page_policy: How large pages are; None for the usual way.
+        order: Where earlier micro-batches ended, if this one repeats several of them.
+        share: Which shard of how many it is.
+
+    Attributes:
+        books: By stage, what must outlive the micro-batch.
+    """
+
+    def __init__(
+        self,
+        unit: Unit,
+        pages: PageStore,
+        books: Books | None = None,
+        *,
+        policy: str,
+        page_policy: PagePolicy | None = None,
+        order: Order | None = None,
+        share: tuple[int, int] = (0, 1),
+    ) -> None:
+        self.unit = unit
+        self.books: Books = dict(books or {})
+        self._pages = pages
+        self._policy = policy
+        self._page_policy = page_policy
+        self._order = order
+        self._share = share
+
+    def shard(self, stage: int, ledger: Ledger | None = None) -> Shard:
+        """The state of a stage as the last micro-batch left it."""
+        ledger = ledger or Ledger(self.unit.topics, self._policy)
+        return Shard(self._pages, self.books.get(stage), ledger, self._page_policy, self._order, self._share)
+
+    def run(
+        self, stage: int, arrivals: list[Parcel], migration: Migration | None = None, witness: Witness | None = None
+    ) -> list[Parcel]:
+        """Run one stage on what has arrived for it; returns what it sends, dead letters and counts among it."""
+        ledger = Ledger(self.unit.topics, self._policy)
+        shard = self.shard(stage, ledger)
+        sent = run_stage(self.unit, stage, arrivals, shard, migration, witness)
+        self.books[stage] = shard.close()
+        return sent + farewell(self.unit, ledger)
+
+
+def run_stages(
+    shards: Sequence[ShardStages],
+    stages: Iterable[int],
+    parcels: list[Parcel],
+    *,
+    due: Callable[[int], Migration | None] | None = None,
+    witness: Witness | None = None,
+    admit: Admission | None = None,
+) -> list[Parcel]:
+    """Run stages one after the other, each on every shard.
+
+    Args:
+        shards: The shards between which rows move.
+        stages: Which stages.
+        parcels: What stage 0, or an earlier stage elsewhere, has sent.
+        due: The conversion of a stage's state that has to come first, if any.
+        witness: Is shown the rows that each node gives.
+        admit: Leaves out some of what waits for a stage.
+
+    Returns:
+        What goes to other stages, or leaves the unit.
+    """
+    for stage in stages:
+        waiting = [parcel for parcel in parcels if parcel.stage == stage]
+        parcels = [parcel for parcel in parcels if parcel.stage != stage]
+        lots: list[list[Parcel]] = [[] for _ in shards]
+        for parcel in waiting if admit is None else admit(stage, waiting):
+            for number, frame in by_shard(parcel, len(shards)).items():
+                lots[number].append(Parcel(stage, parcel.node, parcel.port, frame))
+        migration = due(stage) if due is not None else None
+        for shard, lot in zip(shards, lots, strict=True):
+            parcels += shard.run(stage, lot, migration, witness)
+    return parcels
