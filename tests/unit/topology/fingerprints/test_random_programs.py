@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.figures import PAIRED
-from tests.unit.topology.fingerprints.pairs.grammar import program
-from tests.unit.topology.fingerprints.pairs.mutations import mutated
-from tests.unit.topology.fingerprints.pairs.trial import Trial, tried
+from tests.unit.topology.fingerprints.random_programs.grammar import program
+from tests.unit.topology.fingerprints.random_programs.mutations import mutated
+from tests.unit.topology.fingerprints.random_programs.trial import Trial, tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.unit.topology.fingerprints.pairs import values
-from tests.unit.topology.fingerprints.pairs.classes import CLASSES
-from tests.unit.topology.fingerprints.pairs.functions import FUNCTIONS
+from tests.unit.topology.fingerprints.random_programs import values
+from tests.unit.topology.fingerprints.random_programs.classes import CLASSES
+from tests.unit.topology.fingerprints.random_programs.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from random import Random

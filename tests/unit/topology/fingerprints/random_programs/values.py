@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.unit.topology.fingerprints.pairs.grammar import Program
+    from tests.unit.topology.fingerprints.random_programs.grammar import Program
 
 LEAVES = (
     "§N", "§N.5", "-§N.0", "§W", "b'§(a|bc|)'", "§(True|False|None|...)", "§Nj", "Decimal('§N.§N0')",
