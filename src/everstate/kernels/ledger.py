@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from everstate.kernels.reasons import stable
 from everstate.kernels.rows import KEY, OFF, OP, PART, TOPIC, TS, user_columns
 from everstate.topology.errors import RecordError
 
@@ -58,7 +59,7 @@ class Ledger:
         value = rows["value"] if OP not in rows.columns else _texts(rows)
         frame = rows.select(TOPIC, PART, OFF, TS, KEY, *([OP] if OP in rows.columns else [])).with_columns(
             value.alias("value"),
-            pl.Series("reason", reasons, dtype=pl.String),
+            pl.Series("reason", [stable(reason) for reason in reasons], dtype=pl.String),
             pl.lit(step_name(node)).alias("step"),
         )
         if OP in frame.columns:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from everstate.plan.facts import Options
 from everstate.testing.schemas import Schemas
 from everstate.testing.topics import Topics
-from everstate.testing.unit_run import UnitRun
-from everstate.testing.upgrade import Change, policy
+from everstate.testing.upgrade import Change, first_run, policy
 from everstate.topology.errors import ConfigurationError, TopicNotFoundError
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.plan.actions import Plan
     from everstate.testing.topics import StoredRecord
+    from everstate.testing.unit_run import UnitRun
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,16 @@ class Driver:
         self._batching = False
         self._highest = 0
         self._schemas = Schemas()
-        self._service = service
         self._runs: dict[str, UnitRun] = {}
         self._retired: dict[str, UnitRun] = {}
         units = service.units()
         self._schemas.learn(units)
         if topics:
             self._fill(topics)
-            self._deploy(None, service)
+            self._deploy(service)
         else:
-            self._runs = {unit.output.topic: UnitRun(unit, service.on_error, shards) for unit in units}
+            # Printed now: what the functions read may be changed by the time of an upgrade.
+            self._runs = {unit.output.topic: first_run(unit, service, shards) for unit in units}
 
     def _fill(self, topics: Mapping[str, Mapping[Any, Any] | Iterable[tuple[Any, Any]]]) -> None:
         for topic, content in topics.items():
@@ -213,15 +213,10 @@ class Driver:
             [('a', None)]
         """
         self._schemas.learn(service.units())
-        return self._deploy(
-            self._service, service, approval, Options(recalculate=tuple(recalculate), keep_topic=keep_topic)
-        )
+        return self._deploy(service, approval, Options(recalculate=tuple(recalculate), keep_topic=keep_topic))
 
-    def _deploy(
-        self, old: Service | None, new: Service, approval: str = "approve", options: Options | None = None
-    ) -> Upgrade:
+    def _deploy(self, new: Service, approval: str = "approve", options: Options | None = None) -> Upgrade:
         change = Change(
-            old=old,
             new=new,
             runs=self._runs,
             retired=self._retired,
@@ -233,7 +228,7 @@ class Driver:
         plan = change.plan()
         outcome = change.carry_out(plan)
         self._schemas.learn(new.units())
-        self._service, self._topics = new, change.topics
+        self._topics = change.topics
         self._runs, self._retired = outcome.runs, outcome.retired
         records, letters = (
             [self._decoded(topic, record) for topic, record in published]

@@ -27,8 +27,8 @@ def migrated(active: UnitRun, old: Version, new: Version, topics: Topics, on_err
     Raises:
         MigrationError: If it cannot be converted, or is not what a recalculation gives.
     """
-    fresh, own = active.copy(), Topics(topics.partitions)
-    fresh.unit, fresh.on_error, fresh.generation = silenced(new.unit), on_error, active.generation + 1
+    fresh, own = active.deployed(silenced(new.unit), new.print, on_error), Topics(topics.partitions)
+    fresh.generation = active.generation + 1
     way = passage(old, new, mark=str(fresh.generation))
     migration = way.migration
     if way.conversion.checked:

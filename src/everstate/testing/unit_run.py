@@ -13,12 +13,14 @@ from everstate.kernels.pages import MemoryPages
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.pipeline import Books, ShardStages, ingested, run_stages
 from everstate.kernels.stream_time import mark
+from everstate.topology.errors import EverstateError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.kernels.migration import Migration
     from everstate.testing.topics import Topics
+    from everstate.topology.prints import UnitPrint
     from everstate.topology.unit import Unit
 
 #: Topic and partition to the next offset to read.
@@ -57,10 +59,15 @@ class UnitRun:
         on_error: The service's policy for records that cannot be processed.
         shards: How many shards.
         generation: Which version of the output it is.
+        described: What the output was when it was deployed, since what its code reads may change afterwards; or why
+            that cannot be seen.
     """
 
-    def __init__(self, unit: Unit, on_error: str, shards: int, generation: int = 1) -> None:
+    def __init__(
+        self, unit: Unit, on_error: str, shards: int, generation: int = 1, *, described: UnitPrint | EverstateError
+    ) -> None:
         self.unit = unit
+        self._described = described
         self.generation = generation
         self.counts: Counter[str] = Counter()
         self.order: list[Stop] = []
@@ -69,9 +76,27 @@ class UnitRun:
         self._books: list[Books] = [{} for _ in range(shards)]
         self.position: Position = {}
 
-    def copy(self) -> UnitRun:
+    @property
+    def described(self) -> UnitPrint:
+        """What the output was when it was deployed.
+
+        Raises:
+            EverstateError: If that cannot be seen.
+        """
+        if isinstance(self._described, EverstateError):
+            raise self._described
+        return self._described
+
+    def deployed(self, unit: Unit, described: UnitPrint, on_error: str) -> UnitRun:
+        """A copy that goes on with other code on the same state."""
+        other = self.copy(described)
+        other.unit, other.on_error = unit, on_error
+        return other
+
+    def copy(self, described: UnitPrint | None = None) -> UnitRun:
         """The same output at the same point; what happens to one does not show in the other."""
-        other = UnitRun(self.unit, self.on_error, len(self._pages), self.generation)
+        known = described or self._described
+        other = UnitRun(self.unit, self.on_error, len(self._pages), self.generation, described=known)
         other.counts = self.counts.copy()
         other.order = list(self.order)
         other.position = dict(self.position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from everstate.generations.difference import difference
@@ -17,7 +18,7 @@ from everstate.plan.refusals import refusal
 from everstate.testing.migrating import migrated
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import UnitRun, append_records
-from everstate.topology.errors import ApprovalNeededError, ConfigurationError, MigrationError
+from everstate.topology.errors import ApprovalNeededError, ConfigurationError, EverstateError, MigrationError
 from everstate.topology.fingerprints import print_unit
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from everstate.plan.facts import Options
     from everstate.testing.topics import StoredRecord
     from everstate.testing.unit_run import Position
+    from everstate.topology.prints import UnitPrint
     from everstate.topology.unit import Unit
 
 #: A record with its topic.
@@ -47,6 +49,25 @@ def policy(approval: str) -> Policy:
         return Policy(approval)
     except ValueError:
         raise ConfigurationError(f"approval={approval!r} is not one of {', '.join(Policy)}") from None
+
+
+def print_of(unit: Unit, service: Service) -> UnitPrint:
+    """What an output of a service is, as of now.
+
+    Raises:
+        EverstateError: If its meaning cannot be seen.
+    """
+    return print_unit(unit, policy=service.on_error, settings=service.configuration)
+
+
+def first_run(unit: Unit, service: Service, shards: int) -> UnitRun:
+    """An output that has processed nothing yet; whether its meaning can be seen matters only to an upgrade."""
+    described: UnitPrint | EverstateError
+    try:
+        described = print_of(unit, service)
+    except EverstateError as error:
+        described = error
+    return UnitRun(unit, service.on_error, shards, described=described)
 
 
 @dataclass
@@ -73,7 +94,6 @@ class Change:
     """A service beside the one that runs.
 
     Attributes:
-        old: The service that runs; None before the first deployment.
         new: The one that takes its place.
         runs: The outputs of the old one as they run, by topic; they stay as they are.
         retired: Outputs that earlier versions had, as they ended.
@@ -83,7 +103,6 @@ class Change:
         shards: Shards of new generations.
     """
 
-    old: Service | None
     new: Service
     runs: Mapping[str, UnitRun]
     retired: Mapping[str, UnitRun]
@@ -94,12 +113,17 @@ class Change:
 
     def plan(self) -> Plan:
         """What follows from the change."""
-        facts = {name: self._active_facts(self.old, run) for name, run in self.runs.items() if self.old is not None}
+        facts = {name: self._active_facts(run) for name, run in self.runs.items()}
         units = self.new.units()
         facts.update({unit.output.topic: self._new_facts(unit) for unit in units if unit.output.topic not in self.runs})
-        prints = [print_unit(unit, policy=self.new.on_error, settings=self.new.configuration) for unit in units]
         sources = {topic: self._source_facts(topic) for unit in units for topic in unit.topics}
+        prints = list(self._prints.values())
         return decide(self.new.name, prints, facts, sources, on_change=self.new.on_change, options=self.options)
+
+    @cached_property
+    def _prints(self) -> dict[str, UnitPrint]:
+        """What the outputs of the new version are, by topic."""
+        return {unit.output.topic: print_of(unit, self.new) for unit in self.new.units()}
 
     def carry_out(self, plan: Plan) -> Outcome:
         """Bring every output to its new version, those that feed others first.
@@ -136,11 +160,11 @@ class Change:
     def _replaced(self, action: Action, unit: Unit, rebuilt: dict[str, str]) -> UnitRun:
         run = self.runs.get(action.output)
         if run is not None and isinstance(action, (Nothing, Continue)):
-            same = run.copy()
-            same.unit, same.on_error = unit, self.new.on_error
-            return same
+            return run.deployed(unit, self._prints[action.output], self.new.on_error)
         earlier = run or self.retired.get(action.output)
-        fresh = UnitRun(unit, self.new.on_error, self.shards, 1 if earlier is None else earlier.generation + 1)
+        number = 1 if earlier is None else earlier.generation + 1
+        described = self._prints[action.output]
+        fresh = UnitRun(unit, self.new.on_error, self.shards, number, described=described)
         if self._begins(action):
             return fresh
         built = None
@@ -156,16 +180,12 @@ class Change:
 
     def _migrate(self, run: UnitRun, unit: Unit) -> tuple[UnitRun, Topics]:
         """Convert the state of the active version, then process what it has not read yet, closed."""
-        old, new = self._version(self.old, run.unit), self._version(self.new, unit)
+        old, new = Version(run.unit, run.described), Version(unit, self._prints[unit.output.topic])
         fresh, own = migrated(run, old, new, self.topics, self.new.on_error)
         fresh.micro_batch(self.topics, target=own, limit=self._last(unit, run))
         fresh.unit = unit
         fresh.counts.clear()
         return fresh, own
-
-    def _version(self, service: Service | None, unit: Unit) -> Version:
-        service = service or self.new
-        return Version(unit, print_unit(unit, policy=service.on_error, settings=service.configuration))
 
     def _build(self, fresh: UnitRun, earlier: UnitRun | None) -> Topics:
         """Process the history, closed: results go to topics of their own, side effects do not happen."""
@@ -211,10 +231,8 @@ class Change:
                 "; ".join(concern.message for concern in found), hint="upgrade(approval='approve')"
             )
 
-    def _active_facts(self, old: Service, run: UnitRun) -> OutputFacts:
-        described = print_unit(run.unit, policy=old.on_error, settings=old.configuration)
-        active = Deployed(print=described, generation=run.generation)
-        return OutputFacts(active=active, keys=self._keys(run.unit))
+    def _active_facts(self, run: UnitRun) -> OutputFacts:
+        return OutputFacts(active=Deployed(print=run.described, generation=run.generation), keys=self._keys(run.unit))
 
     def _new_facts(self, unit: Unit) -> OutputFacts:
         return OutputFacts(keys=self._keys(unit))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import polars as pl
 import pytest
 from polars import col
 
 import everstate as es
+from everstate.topology.errors import FingerprintError
 from tests.unit.testing.versions import kinds, written
 
 ORDER = {"id": str, "customer": str, "amount": int}
@@ -304,3 +307,43 @@ def test_upgrade_on_several_partitions_and_shards_writes_the_same(partitions, sh
 
     expected = upgraded(version(1), version(5))
     assert sorted(expected) == sorted(upgraded(version(1), version(5), partitions=partitions, shards=shards))
+
+
+RATE = 2
+
+
+def priced(row):
+    return {"n": row["n"] * RATE}
+
+
+def test_old_version_is_what_it_was_when_it_was_deployed(monkeypatch):
+    def version():
+        app = es.Service("shop")
+        app.table("in", key="k", schema={"k": str, "n": int}).map(priced, schema={"n": int}).to("out")
+        return app
+
+    driver = es.testing.Driver(version())
+    driver.send("in", "a", {"n": 1})
+    monkeypatch.setitem(globals(), "RATE", 3)
+    upgrade = driver.upgrade(version())
+    assert upgrade.plan.action("out").kind == "recalculate"
+    assert driver.table("out") == {"a": {"n": 3}}
+    # What is current now was printed when it became current.
+    assert driver.upgrade(version()).plan.action("out").kind == "nothing"
+    monkeypatch.setitem(globals(), "RATE", 4)
+    assert driver.upgrade(version()).plan.action("out").kind == "recalculate"
+    assert driver.table("out") == {"a": {"n": 4}}
+
+
+def test_driver_runs_what_cannot_be_seen_and_says_so_at_an_upgrade():
+    def version():
+        app = es.Service("shop")
+        rows = app.stream("in", key="k", schema={"n": int})
+        rows.map(lambda row: {"n": row["n"] + len(os.environ)}, schema={"n": int}).to("out")
+        return app
+
+    driver = es.testing.Driver(version())
+    driver.send("in", "a", {"n": 1})
+    assert len(driver.records("out")) == 1
+    with pytest.raises(FingerprintError):
+        driver.upgrade(version())
