@@ -63,7 +63,9 @@ def __getattr__(name: str) -> Any:
     if name == "testing":
         return import_module("everstate.testing")
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import_module("everstate.dsl.absent").refuse_name(__name__, name, __all__)
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from everstate.dsl.arguments import shown
 from everstate.dsl.functions import function
 from everstate.topology.errors import SchemaError, UnknownColumnError, UnsupportedError
 
@@ -26,7 +27,7 @@ def as_expression(part: pl.Expr | str, location: Location | None) -> pl.Expr:
     if isinstance(part, pl.Expr):
         return part
     raise SchemaError(
-        f"expected a column name or an expression, got {part!r}",
+        f"expected a column name or an expression, got {shown(part)}",
         location=location,
         hint="Write a name, or an expression such as col('amount') * 2; pl.lit(5) makes a constant.",
     )
@@ -53,7 +54,11 @@ def resolve(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], loca
     except pl.exceptions.ColumnNotFoundError as error:
         raise UnknownColumnError(_quoted(str(error)), list(schema), location=location) from None
     except pl.exceptions.PolarsError as error:
-        raise SchemaError(f"expression does not fit: {str(error).splitlines()[0]}", location=location) from None
+        raise SchemaError(
+            f"expression does not fit: {str(error).splitlines()[0]}",
+            location=location,
+            hint=f"The columns here are: {', '.join(f'{name} {dtype}' for name, dtype in schema.items())}.",
+        ) from None
     _refuse_shorter(expressions, location)
     return found
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from everstate.dsl import operations
+from everstate.dsl.absent import Guiding, refuse_subscript
+from everstate.dsl.arguments import shown, switch
 from everstate.dsl.grouped import Grouped
-from everstate.topology.errors import UnsupportedError
+from everstate.topology.calls import explained_class
+from everstate.topology.errors import DefinitionError, UnsupportedError
 from everstate.topology.location import caller
 
 if TYPE_CHECKING:
@@ -15,11 +18,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.dsl.service import Service
+    from everstate.topology.location import Location
     from everstate.topology.nodes import Node, OnChange
     from everstate.topology.schema import Schema
 
 
-class Flow:
+@explained_class
+class Flow(Guiding):
     """A stream or a table of a service.
 
     Every method leaves this object as it is and returns a new one, so one flow can feed any number of chains.
@@ -62,7 +67,7 @@ class Flow:
             stateful: On a stream: the function gets the state of the row's key as its second argument.
             migrate: With `stateful=True`, as for `apply`.
         """
-        if stateful:
+        if switch("stateful", stateful, caller()):
             return self._stateful(condition, "filter", None, migrate)
         operations.refuse_migrate(migrate, caller())
         return self._with(operations.filtered(self.node, condition, caller()))
@@ -113,6 +118,10 @@ class Flow:
     def branch(self, *conditions: pl.Expr | str | Callable[..., Any]) -> tuple[Self, ...]:
         """Split by conditions: each row goes to the first one that is true, and nowhere if none is."""
         location = caller()
+        if not conditions:
+            raise DefinitionError(
+                "branch() needs at least one condition", location=location, hint="branch(col('amount') > 100, ...)"
+            )
         return tuple(
             self._with(operations.filtered(self.node, condition, location, conditions[:place]))
             for place, condition in enumerate(conditions)
@@ -181,6 +190,31 @@ class Flow:
         """
         node = self.service.declare(self.node, topic, partitions, format, caller(), on_change)
         return self._with(node)
+
+    def __getitem__(self, key: object) -> NoReturn:
+        refuse_subscript(type(self).__name__, key)
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        refuse_subscript(type(self).__name__, key)
+
+    def _columns(self) -> tuple[str, ...]:
+        # While an instance is copied or unpickled there is no node yet, and asking for one would come back here.
+        return self.__dict__["node"].schema.names if "node" in self.__dict__ else ()
+
+    def _require_own(self, other: object, kind: type[Flow], rule: str, location: Location | None) -> None:
+        """Refuse what cannot be put together with this one: another kind, or something of another service."""
+        if not isinstance(other, kind):
+            raise UnsupportedError(
+                f"{rule}, this is {shown(other)}",
+                location=location,
+                hint=f"Read the topic with app.{kind.__name__.lower()}(), or aggregate the stream first.",
+            )
+        if other.service is not self.service:
+            raise UnsupportedError(
+                f"this {kind.__name__.lower()} belongs to another service, {other.service.name!r}",
+                location=location,
+                hint=f"Read its topic in this one: app.{kind.__name__.lower()}('topic', key=..., schema=...)",
+            )
 
     def _with(self, node: Node) -> Self:
         return type(self)(self.service, node)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from everstate.dsl import stateful
+from everstate.dsl.absent import Guiding
+from everstate.topology.calls import explained_class
 from everstate.topology.location import caller
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from everstate.topology.nodes import Keying, Node
 
 
-class Grouped:
+@explained_class
+class Grouped(Guiding):
     """What `group_by` returns. Each method gives a table with the group as its key.
 
     On a table source a change takes the old row out of its group and adds the new one to its own; a group that has lost

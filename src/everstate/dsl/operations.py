@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
+from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, predicate, resolve
 from everstate.dsl.functions import function, result_schema
 from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
@@ -27,7 +29,7 @@ from everstate.topology.schema import Schema
 from everstate.topology.types import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from everstate.topology.functions import Function
     from everstate.topology.location import Location
@@ -44,8 +46,7 @@ def with_key(key: KeySpec, values: Schema) -> Schema:
 def relabelled(schema: Schema, names: Mapping[str, str], location: Location | None) -> Schema:
     """These columns under other names, types kept; each may be null."""
     for name in names.values():
-        if not name or name.startswith("$"):
-            raise SchemaError(f"column {name!r}: names that begin with '$' are Everstate's own", location=location)
+        _check_name(name, location)
     return Schema(tuple(Field(new, schema.field(old).type.relaxed(), nullable=True) for old, new in names.items()))
 
 
@@ -76,6 +77,8 @@ def filtered(node: Node, condition: Any, location: Location | None, earlier: Seq
 def selected(node: Node, parts: Sequence[Columns], named: Mapping[str, Columns], location: Location | None) -> Project:
     """`select`: these columns and no others; the key stays the key, and is in the value if it is named."""
     expressions = _expressions(parts, named, location)
+    if not expressions:
+        raise SchemaError("select() needs at least one column", location=location, hint="select('amount')")
     found = resolve(expressions, node.schema.polars, location)
     _refuse_changed_key(node, expressions, found, location)
     chosen = [name for name in node.key.names if name in found]
@@ -103,13 +106,22 @@ def extended(node: Node, parts: Sequence[Columns], named: Mapping[str, Columns],
 
 def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> Project:
     """`rename`: a key column too; the key itself stays."""
-    for name in names:
+    if not isinstance(names, Mapping):
+        raise SchemaError(
+            f"rename() takes a dict, not {shown(names)}", location=location, hint="rename({'old': 'new'})"
+        )
+    for name, other in names.items():
         if name not in node.schema.names:
             raise UnknownColumnError(name, list(node.schema.names), location=location)
+        _check_name(other, location)
     new = [names.get(name, name) for name in node.schema.names]
     for name in new:
         if new.count(name) > 1:
-            raise NameClashError(f"rename gives two columns the name {name!r}", location=location)
+            raise NameClashError(
+                f"rename gives two columns the name {name!r}",
+                location=location,
+                hint="Drop one of them first, or give each a name of its own.",
+            )
     key = KeySpec.of(
         {names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)}, location=location
     )
@@ -129,6 +141,9 @@ def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> 
 
 def dropped(node: Node, names: Sequence[str], location: Location | None) -> Project:
     """`drop`: without these columns. A key column leaves the value, but it stays the key."""
+    names = _flat(names)
+    if not names:
+        raise SchemaError("drop() needs at least one column", location=location, hint="drop('amount')")
     for name in names:
         if name not in node.schema.names:
             raise UnknownColumnError(name, list(node.schema.names), location=location)
@@ -166,12 +181,41 @@ def _projected(
 
 
 def _expressions(parts: Sequence[Columns], named: Mapping[str, Columns], location: Location | None) -> list[pl.Expr]:
-    expressions = [as_expression(part, location) for part in parts]
+    expressions = [as_expression(part, location) for part in _flat(parts)]
     expressions += [as_expression(part, location).alias(name) for name, part in named.items()]
     for name in named:
-        if name.startswith("$"):
-            raise SchemaError(f"column {name!r}: names that begin with '$' are Everstate's own", location=location)
+        _check_name(name, location)
     return expressions
+
+
+def _flat(parts: Sequence[Any]) -> list[Any]:
+    """What was passed one by one or, as Polars and Spark take it, in a list."""
+    return [one for part in parts for one in (part if isinstance(part, (list, tuple)) else [part])]
+
+
+def _check_name(name: Any, location: Location | None) -> None:
+    if not isinstance(name, str) or not name or "\x00" in name:
+        raise SchemaError(
+            f"{shown(name)} cannot be the name of a column", location=location, hint="Use text that is not empty."
+        )
+    if name.startswith("$"):
+        raise SchemaError(
+            f"column {name!r}: names that begin with '$' are Everstate's own",
+            location=location,
+            hint=f"Call it {name.lstrip('$') or 'something else'!r}, for instance.",
+        )
+
+
+def key_dtype(key_type: object, location: Location | None) -> pl.DataType:
+    """The type of a key of one column."""
+    found = list(Schema.of(key_type, location=location).polars.values())
+    if len(found) != 1:
+        raise SchemaError(
+            f"key_type={shown(key_type)} has {len(found)} columns",
+            location=location,
+            hint="Pass one type, such as key_type=int; the columns of a composite key get theirs from the schema.",
+        )
+    return found[0]
 
 
 def _refuse_changed_key(
@@ -243,6 +287,8 @@ def peeked(node: Node, fn: Callable[..., Any], location: Location | None) -> Pee
 def merged(nodes: Sequence[Node], location: Location | None) -> Merge:
     """`merge`: streams of one key and one schema."""
     first, *others = nodes
+    if not others:
+        raise SchemaError("merge() needs another stream", location=location, hint="orders.merge(returns)")
     for other in others:
         if other.schema.polars != first.schema.polars or other.key != first.key:
             raise SchemaError(
@@ -269,12 +315,22 @@ def keying(
         options: `key_type` and `name`, for a function.
         location: Where.
     """
-    if len(parts) == 1 and not named and not isinstance(parts[0], (str, pl.Expr)):
-        name, kind = options.get("name") or node.key.names[0], options.get("key_type") or str
-        (dtype,) = Schema.of(kind, location=location).polars.values()
+    parts = _flat(parts)
+    if len(parts) == 1 and not named and callable(parts[0]) and not isinstance(parts[0], pl.Expr):
+        name, kind = options.get("name"), options.get("key_type")
+        name = node.key.names[0] if name is None else name
+        _check_name(name, location)
+        dtype = key_dtype(str if kind is None else kind, location)
         return Keying(
             KeySpec.of({name: dtype}, location=location), fn=function(parts[0], "a function as key(row)", location)
         )
+    for option in ("name", "key_type"):
+        if options.get(option) is not None:
+            raise UnsupportedError(
+                f"{option}= is for a key that a function makes",
+                location=location,
+                hint="Columns have their names and types: group_by(customer=col('name').cast(str))",
+            )
     expressions = _expressions(parts, named, location)
     if not expressions:
         raise SchemaError("a key needs at least one column", location=location, hint="Name it: group_by('customer')")
@@ -301,6 +357,8 @@ def foreign_keying(node: Node, on: Any, key_type: pl.DataType | None, location: 
         (dtype,) = resolve([expression], node.schema.polars, location).values()
         return Keying(KeySpec.of({"$fk": dtype}, location=location), by=(expression.alias("$fk"),))
     if isinstance(on, (list, tuple)):
+        if not on:
+            raise SchemaError("on= names no column", location=location, hint="on='customer', or on=['region', 'id']")
         expressions = [as_expression(part, location) for part in on]
         found = resolve(expressions, node.schema.polars, location)
         names = [f"$fk{place}" for place in range(len(expressions))]

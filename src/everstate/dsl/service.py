@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from everstate.dsl import config
-from everstate.dsl.operations import with_key
+from everstate.dsl.absent import Guiding
+from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
+from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
+from everstate.topology.calls import explained_class
 from everstate.topology.describe import Description
 from everstate.topology.errors import DefinitionError, NameClashError, SchemaError
 from everstate.topology.keys import KeySpec
@@ -28,7 +32,8 @@ if TYPE_CHECKING:
 _POLICIES = ("dead-letter", "fail", "skip")
 
 
-class Service:
+@explained_class
+class Service(Guiding):
     """Sources, operations and one or more outputs.
 
     Example:
@@ -64,10 +69,14 @@ class Service:
                 location=location,
                 hint="Use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100 characters.",
             )
-        if on_error not in _POLICIES:
-            raise DefinitionError(f"on_error={on_error!r} is not one of {', '.join(_POLICIES)}", location=location)
-        if shards is not None and (not isinstance(shards, int) or shards < 1):
-            raise DefinitionError(f"shards={shards!r} is not a positive number", location=location)
+        one_of("on_error", on_error, _POLICIES, location)
+        if shards is not None:
+            whole_number("shards", shards, location)
+        for option, place in {"log": log, "state_dir": state_dir}.items():
+            if place is not None and (not isinstance(place, (str, os.PathLike)) or not str(place).strip()):
+                raise DefinitionError(
+                    f"{option}={shown(place)} is not a folder", location=location, hint=f"Write {option}='./folder'"
+                )
         self.name = name
         self.log = log
         self.state_dir = state_dir
@@ -78,6 +87,7 @@ class Service:
         self.on_change: dict[str, OnChange] = {}
         self._outputs: list[Output] = []
         self._kept: set[str] = set()
+        self._sources: dict[str, Source] = {}
         self._runner: Any = None
 
     def stream(
@@ -127,8 +137,13 @@ class Service:
         Raises:
             ConfigurationError: If a given value is not of the default's type.
         """
+        text("name", name, caller(), "app.config('least', 100)")
         if not isinstance(default, (str, int, float, bool)):
-            raise SchemaError(f"config({name!r}): the default must be text, a number or a bool", location=caller())
+            raise SchemaError(
+                f"config({name!r}): the default {shown(default)} is neither text nor a number, True or False",
+                location=caller(),
+                hint=f"Its type says how a given value is read: app.config({name!r}, 100)",
+            )
         value = config.lookup(name, default, caller())
         self.configuration[name] = value
         return value
@@ -184,11 +199,9 @@ class Service:
                     location=location,
                     hint=f"It is declared at {other.location} already; give one of them another topic.",
                 )
-        if partitions is not None and partitions < 1:
-            raise DefinitionError(f"partitions={partitions} is not a positive number", location=location)
-        if on_change not in get_args(OnChange):
-            words = ", ".join(get_args(OnChange))
-            raise DefinitionError(f"on_change={on_change!r} is not one of {words}", location=location)
+        if partitions is not None:
+            whole_number("partitions", partitions, location)
+        one_of("on_change", on_change, get_args(OnChange), location)
         self.on_change[topic] = on_change
         output = Output(
             inputs=(node,),
@@ -247,14 +260,14 @@ class Service:
         check_topic_name(topic, location=location)
         declared = Schema.of(schema, location=location)
         require_format(declared, fmt, location=location)
-        names = (key,) if isinstance(key, str) else tuple(key)
-        (default,) = Schema.of(key_type, location=location).polars.values()
+        names = _key_names(key, location)
+        default = key_dtype(key_type, location)
         spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location)
         if declared.scalar and "value" in names:
             raise SchemaError(
                 "key 'value' is the value's own column here", location=location, hint="Name the key otherwise."
             )
-        return Source(
+        source = Source(
             inputs=(),
             kind=kind,
             key=spec,
@@ -264,10 +277,23 @@ class Service:
             format=fmt,
             declared=declared,
         )
+        self._refuse_other_reading(source)
+        return source
+
+    def _refuse_other_reading(self, source: Source) -> None:
+        """One topic has one kind of records: read with another key or schema, all of them would be dead letters."""
+        known = self._sources.setdefault(source.topic, source)
+        same = (known.key, known.declared, known.format) == (source.key, source.declared, source.format)
+        if not same:
+            raise NameClashError(
+                f"topic {source.topic!r} is read with another key, schema or format already",
+                location=source.location,
+                hint=f"It is read at {known.location}: use that, and select() the columns that are needed.",
+            )
 
     def _keeping(self, source: Source, keep_history: bool) -> Source:  # noqa: FBT001 - as the user wrote it
         # Beside the node, not in it: whether history is kept changes no result, so it is no part of a fingerprint.
-        if keep_history:
+        if switch("keep_history", keep_history, source.location):
             self._kept.add(source.topic)
         return source
 
@@ -306,6 +332,19 @@ class Service:
 def _engine(module: str) -> Any:
     # A description does not depend on the engine: only running needs Spark, and tests run without it.
     return importlib.import_module(f"everstate.engine.{module}")
+
+
+def _key_names(key: object, location: Location | None) -> tuple[str, ...]:
+    """The names of the key's columns, as a user gave them: one, or several in order."""
+    parts = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, (list, tuple)) else ()
+    twice = len(set(map(repr, parts))) < len(parts)
+    if not parts or twice or not all(isinstance(part, str) and part and not part.startswith("$") for part in parts):
+        raise SchemaError(
+            f"key={shown(key)} does not name columns",
+            location=location,
+            hint="Name the column that holds the record's key: key='id', or several: key=['region', 'id']",
+        )
+    return tuple(str(part) for part in parts)
 
 
 def _latest(source: Source) -> Latest:

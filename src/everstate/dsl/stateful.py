@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, resolve
 from everstate.dsl.functions import function, result_schema
 from everstate.dsl.operations import relabelled, with_key
 from everstate.topology.aggregates import Leaves, leaf_dtype
+from everstate.topology.calls import suggestion
 from everstate.topology.errors import NameClashError, SchemaError, UnsupportedError
 from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful
 from everstate.topology.schema import Schema
@@ -31,7 +33,11 @@ def aggregated(
     results: list[tuple[str, pl.Expr]] = []
     for name, expression in [*((_output_name(e, location), e) for e in parts), *named.items()]:
         if name in by.key.names or name in [other for other, _ in results]:
-            raise NameClashError(f"agg() has two columns of the name {name!r}", location=location)
+            raise NameClashError(
+                f"agg() has two columns of the name {name!r}",
+                location=location,
+                hint="Give each a name of its own, also another than the group: agg(total=...)",
+            )
         results.append((name, leaves.take_apart(as_expression(expression, location)).alias(name)))
     if not results:
         raise SchemaError("agg() needs at least one aggregate", location=location, hint="agg(orders=es.count())")
@@ -136,7 +142,11 @@ def foreign_joined(
     _check_how(how, ("inner", "left"), location)
     if on.key.dtypes != right.key.dtypes:
         found = ", ".join(map(str, on.key.dtypes))
-        raise SchemaError(f"on= gives {found}, the right table's key is {_key_text(right)}", location=location)
+        raise SchemaError(
+            f"on= gives {found}, the right table's key is {_key_text(right)}",
+            location=location,
+            hint="Name columns of the same types, in the order of that key, or cast them: on=col('customer').cast(str)",
+        )
     values, renamed = _joined_values(left, right, joiner, schema, suffix, location)
     return ForeignJoin(
         inputs=(left, right),
@@ -193,6 +203,14 @@ def _joined_values(
     if joiner is not None:
         function(joiner, JOINER, location)
         return result_schema(joiner, schema, location), ()
+    if schema is not None:
+        raise UnsupportedError(
+            "schema= says what a joiner returns, and there is none",
+            location=location,
+            hint="Pass joiner=f with it, or leave it out and select() from the join.",
+        )
+    if not isinstance(suffix, str):
+        raise SchemaError(f"suffix={shown(suffix)} is not text", location=location, hint="suffix='_right'")
     taken, renamed = list(left.schema.names), []
     for name in right.values.names:
         new = name + suffix if name in taken else name
@@ -209,7 +227,11 @@ def _joined_values(
 
 def _check_how(how: str, allowed: tuple[str, ...], location: Location | None) -> None:
     if how not in allowed:
-        raise UnsupportedError(f"how={how!r} is not one of {', '.join(allowed)}", location=location)
+        raise UnsupportedError(
+            f"how={shown(how)} is not one of {', '.join(allowed)}",
+            location=location,
+            hint=f"{suggestion(how, allowed)}Write how={allowed[0]!r}, for instance.",
+        )
 
 
 def _key_text(node: Node) -> str:
@@ -219,7 +241,9 @@ def _key_text(node: Node) -> str:
 def _output_name(expression: pl.Expr, location: Location | None) -> str:
     if not isinstance(expression, pl.Expr):
         raise SchemaError(
-            f"agg() takes expressions, got {expression!r}", location=location, hint="agg(total=col('amount').sum())"
+            f"agg() takes expressions, got {shown(expression)}",
+            location=location,
+            hint="agg(total=col('amount').sum())",
         )
     return expression.meta.output_name()
 

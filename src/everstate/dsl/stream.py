@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import polars as pl
 
 from everstate.dsl import operations, stateful
+from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
+from everstate.topology.calls import explained_class
 from everstate.topology.errors import UnsupportedError
 from everstate.topology.location import caller
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from everstate.topology.nodes import OnChange
 
 
+@explained_class
 class Stream(Flow):
     """A stream of rows. A record with a null value is dropped and counted."""
 
@@ -32,7 +35,10 @@ class Stream(Flow):
 
     def merge(self, *others: Stream) -> Self:
         """Put streams of the same key and columns together."""
-        return self._with(operations.merged([self.node, *(other.node for other in others)], caller()))
+        location = caller()
+        for other in others:
+            self._require_own(other, Stream, "merge() puts streams together", location)
+        return self._with(operations.merged([self.node, *(other.node for other in others)], location))
 
     def apply(
         self,
@@ -69,7 +75,7 @@ class Stream(Flow):
             migrate: state -> state, both as dicts: makes the state of a key in the version before one of this version,
                 for an output with `on_change="migrate"`; see `to`.
         """
-        if stateful:
+        if switch("stateful", stateful, caller()):
             return self._stateful(fn, "apply", schema, migrate)
         operations.refuse_migrate(migrate, caller())
         return self._with(operations.mapped(self.node, fn, schema, caller()))
@@ -84,7 +90,7 @@ class Stream(Flow):
             stateful: Pass the state of the row's key.
             migrate: As for `apply`.
         """
-        if stateful:
+        if switch("stateful", stateful, caller()):
             return self._stateful(fn, "update", None, migrate)
         operations.refuse_migrate(migrate, caller())
         return self._with(operations.updated(self.node, fn, caller()))
@@ -136,7 +142,13 @@ class Stream(Flow):
                 location=location,
                 hint="Give it columns first: .map(lambda row: {...}, schema={...})",
             )
-        by = operations.keying(self.node, [key] if isinstance(key, (str, pl.Expr)) else key, {}, {}, location)
+        if callable(key):
+            raise UnsupportedError(
+                "to(key=...) takes columns, this is a function",
+                location=location,
+                hint="Add its result as a column first: .map(f, schema=...).to('topic', key='id')",
+            )
+        by = operations.keying(self.node, [key], {}, {}, location)
         columns = [name for name in self.schema.names if name not in by.key.names]
         if not columns:
             raise UnsupportedError(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from everstate.dsl import operations, stateful
+from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
+from everstate.topology.calls import explained_class
 from everstate.topology.errors import UnsupportedError
 from everstate.topology.location import caller
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@explained_class
 class Table(Flow):
     """A table: rows by key, changed by upserts and tombstones."""
 
@@ -51,7 +54,7 @@ class Table(Flow):
             schema: What the joiner returns; else its return annotation.
         """
         location = caller()
-        self._require_table(other)
+        self._require_own(other, Table, "a table joins a table", location)
         if on is None:
             node = stateful.joined(
                 self.node, other.node, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
@@ -85,20 +88,12 @@ class Table(Flow):
 
     def apply(self, fn: Callable[..., Any], *, stateful: bool = False, schema: object | None = None) -> Self:
         """As `map`; with `stateful=True` it is refused on a table."""
-        if stateful:
+        if switch("stateful", stateful, caller()):
             return self._stateful(fn, "apply", schema)
         return self._with(operations.mapped(self.node, fn, schema, caller()))
 
     def update(self, fn: Callable[..., Any], *, stateful: bool = False) -> Self:
         """Let a function change each row in place; with `stateful=True` it is refused on a table."""
-        if stateful:
+        if switch("stateful", stateful, caller()):
             return self._stateful(fn, "update", None)
         return self._with(operations.updated(self.node, fn, caller()))
-
-    def _require_table(self, other: object) -> None:
-        if not isinstance(other, Table):
-            raise UnsupportedError(
-                f"a table joins a table, this is a {type(other).__name__.lower()}",
-                location=caller(),
-                hint="Read the topic with app.table(), or aggregate the stream first.",
-            )

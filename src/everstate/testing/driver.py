@@ -12,19 +12,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from everstate.dsl.absent import Guiding
+from everstate.dsl.arguments import one_of, shown, switch, whole_number
+from everstate.dsl.service import Service
 from everstate.plan.facts import Options
+from everstate.plan.guards import Policy
 from everstate.testing.schemas import Schemas
 from everstate.testing.topics import Topics
 from everstate.testing.upgrade import Change, first_run, policy
-from everstate.topology.errors import ConfigurationError, TopicNotFoundError
+from everstate.topology.calls import explained_class, suggestion
+from everstate.topology.errors import ConfigurationError, DefinitionError
+from everstate.topology.location import caller
+from everstate.topology.topic_names import check_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from everstate.dsl.service import Service
     from everstate.plan.actions import Plan
     from everstate.testing.topics import StoredRecord
     from everstate.testing.unit_run import UnitRun
+    from everstate.topology.location import Location
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,8 @@ class Upgrade:
     rebuilt: dict[str, str]
 
 
-class Driver:
+@explained_class
+class Driver(Guiding):
     """Runs a service record by record.
 
     Example:
@@ -99,8 +107,14 @@ class Driver:
         shards: int = 1,
         topics: Mapping[str, Mapping[Any, Any] | Iterable[tuple[Any, Any]]] | None = None,
     ) -> None:
-        if partitions < 1 or shards < 1:
-            raise ConfigurationError("a driver needs at least one partition and one shard")
+        location = caller()
+        require_service(service, location)
+        whole_number("partitions", partitions, location, kind=ConfigurationError)
+        whole_number("shards", shards, location, kind=ConfigurationError)
+        if not service.outputs:
+            raise DefinitionError(
+                f"service {service.name!r} has no output", location=location, hint="Declare one: .to('topic')"
+            )
         self._topics = Topics(partitions)
         self._shards = shards
         self._batching = False
@@ -118,7 +132,12 @@ class Driver:
             self._runs = {unit.output.topic: first_run(unit, service, shards) for unit in units}
 
     def _fill(self, topics: Mapping[str, Mapping[Any, Any] | Iterable[tuple[Any, Any]]]) -> None:
+        if not isinstance(topics, Mapping):
+            raise ConfigurationError(
+                "topics= is not a dict", location=caller(), hint="topics={'orders': {'o1': {'amount': 5.0}}}"
+            )
         for topic, content in topics.items():
+            check_topic_name(topic, location=caller())
             self._schemas.allow(topic)
             for key, value in content.items() if isinstance(content, Mapping) else content:
                 key_bytes, value_bytes = self._schemas.written(topic, key, value)
@@ -143,6 +162,7 @@ class Driver:
             partition: By default where Kafka's partitioner sends the key.
             headers: By name.
         """
+        self._check_place(ts, partition, headers)
         key_bytes, value_bytes = self._schemas.written(topic, key, value)
         self._topics.append(
             topic,
@@ -154,6 +174,25 @@ class Driver:
         )
         self._highest = max(self._highest, self._highest if ts is None else ts)
         self._process()
+
+    def _check_place(self, ts: object, partition: object, headers: object) -> None:
+        location = caller()
+        if ts is not None and (not isinstance(ts, int) or isinstance(ts, bool) or abs(ts) >= 1 << 63):
+            raise ConfigurationError(
+                f"ts={shown(ts)} is not a number of milliseconds",
+                location=location,
+                hint="Pass whole milliseconds: ts=int(moment.timestamp() * 1000)",
+            )
+        if partition is not None and partition not in range(self._topics.partitions):
+            raise ConfigurationError(
+                f"partition={shown(partition)} is not one of 0 to {self._topics.partitions - 1}",
+                location=location,
+                hint="Make a driver with more: Driver(app, partitions=3)",
+            )
+        if headers is not None and not _are_headers(headers):
+            raise ConfigurationError(
+                f"headers={shown(headers)} are not bytes by name", location=location, hint="headers={'trace': b'1'}"
+            )
 
     def tombstone(self, topic: str, key: Any, ts: int | None = None, partition: int | None = None) -> None:
         """Delete a key of a table."""
@@ -171,6 +210,7 @@ class Driver:
 
     def advance(self, ts: int | None = None) -> None:
         """Move the stream time of all source partitions to `ts` (milliseconds; by default the highest so far)."""
+        self._check_place(ts, None, None)
         self._highest = max(self._highest, self._highest if ts is None else ts)
         for run in self._runs.values():
             run.advance(self._highest, self._topics.partitions)
@@ -212,8 +252,13 @@ class Driver:
             >>> [(record.key, record.value) for record in driver.upgrade(version(least=10)).records]
             [('a', None)]
         """
+        location = caller()
+        require_service(service, location)
+        one_of("approval", approval, [str(word) for word in Policy], location)
+        switch("keep_topic", keep_topic, location)
+        names = _names(recalculate, [output.topic for output in service.outputs], location)
         self._schemas.learn(service.units())
-        return self._deploy(service, approval, Options(recalculate=tuple(recalculate), keep_topic=keep_topic))
+        return self._deploy(service, approval, Options(recalculate=names, keep_topic=keep_topic))
 
     def _deploy(self, new: Service, approval: str = "approve", options: Options | None = None) -> Upgrade:
         change = Change(
@@ -238,6 +283,7 @@ class Driver:
 
     def table(self, topic: str) -> dict[Any, Any]:
         """The latest value of every key on a topic, tombstones left out; sorted by the key's bytes."""
+        self._schemas.require(topic)
         latest = {record.key: record for record in self._topics.all(topic)}
         live = [record for record in latest.values() if record.value is not None]
         pairs = [(self._schemas.key(topic, r.key), self._schemas.value(topic, r.value)) for r in live]
@@ -245,12 +291,13 @@ class Driver:
 
     def records(self, topic: str) -> list[DriverRecord]:
         """All records of a topic, in the order of their publication."""
+        self._schemas.require(topic)
         return [self._decoded(topic, record) for record in self._topics.all(topic)]
 
     def counts(self, topic: str) -> dict[str, int]:
         """What an output counted: dead letters (`dead`), rows dropped (`dropped.null_key`, ...)."""
         if topic not in self._runs:
-            raise TopicNotFoundError(topic)
+            raise self._schemas.unknown(topic, sorted(self._runs), "The outputs are")
         return dict(self._runs[topic].counts)
 
     def _decoded(self, topic: str, record: StoredRecord) -> DriverRecord:
@@ -270,3 +317,32 @@ class Driver:
         # Once more as long as one has something to read: an output may have been declared before one that it reads.
         while any([run.micro_batch(self._topics) for run in self._runs.values()]):  # noqa: C419 - all of them run
             pass
+
+
+def require_service(service: object, location: Location | None) -> None:
+    """Refuse what is no service, such as one of its tables or its name.
+
+    Raises:
+        ConfigurationError: If it is none.
+    """
+    if not isinstance(service, Service):
+        raise ConfigurationError(
+            f"expected a service, got {shown(service)}", location=location, hint="Pass what es.Service(name) returned."
+        )
+
+
+def _names(given: object, known: Sequence[str], location: Location | None) -> tuple[str, ...]:
+    """Names of outputs, as a user gave them."""
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple, set)) else None
+    unknown = [name for name in names or () if name not in known]
+    if names is None or unknown:
+        what = "is not a list of outputs" if names is None else f"names {shown(unknown[0])}, which is no output"
+        hint = f"{suggestion(unknown[0], known) if unknown else ''}The outputs are: {', '.join(known) or 'none'}."
+        raise ConfigurationError(f"recalculate={shown(given)} {what}", location=location, hint=hint)
+    return tuple(str(name) for name in names)
+
+
+def _are_headers(given: object) -> bool:
+    if not isinstance(given, Mapping):
+        return False
+    return all(isinstance(name, str) and (value is None or isinstance(value, bytes)) for name, value in given.items())

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from everstate.testing.plain import plain_json
+from everstate.topology.calls import suggestion
 from everstate.topology.errors import RecordError, TopicNotFoundError
 from everstate.topology.keys import decode_key, encode_key
+from everstate.topology.location import caller
 from everstate.topology.nodes import Output
 from everstate.topology.values import check_row, decode_value, encode_value
 
@@ -50,14 +54,31 @@ class Schemas:
         """
         if topic in self._sources:
             source = self._sources[topic][0]
-            absent = [name for name in source.key.names if not isinstance(value, dict) or name not in value]
+            absent = [name for name in source.key.names if not _has(value, name)]
             return _key_bytes(source, key), _value_bytes(value, source.declared.without(absent), source.format)
         if topic not in self._plain:
-            raise TopicNotFoundError(topic)
+            raise self.unknown(topic, sorted({*self._sources, *self._plain}), "The service reads")
         if topic in self._outputs:
             output = self._outputs[topic][0]
             return _key_bytes(output, key), _value_bytes(value, output.record, output.format)
-        return _plain_key(key), value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+        return _plain_key(key), value if value is None or isinstance(value, bytes) else plain_json(value)
+
+    def require(self, topic: str) -> None:
+        """Refuse a topic that no version declares.
+
+        Raises:
+            TopicNotFoundError: If there is none of that name.
+        """
+        known = {*self._sources, *self._outputs, *(f"{output}.dlq" for output in self._outputs), *self._plain}
+        if topic not in known:
+            raise self.unknown(topic, sorted(known), "The topics here are")
+
+    @staticmethod
+    def unknown(topic: str, known: Iterable[str], words: str) -> TopicNotFoundError:
+        """The error for a topic that is not there."""
+        error = TopicNotFoundError(topic, location=caller())
+        error.hint = f"{suggestion(topic, known)}{words}: {', '.join(known) or 'none'}."
+        return error
 
     def key(self, topic: str, data: bytes | None) -> Any:
         """A key as users write it."""
@@ -98,24 +119,36 @@ def _has_fields(data: bytes, schema: Schema) -> bool:
     return schema.scalar or (isinstance(value, dict) and set(value) == set(schema.names))
 
 
+def _has(value: Any, name: str) -> bool:
+    if is_dataclass(value) and not isinstance(value, type):
+        return any(field.name == name for field in fields(value))
+    return isinstance(value, dict) and name in value
+
+
 def _key_bytes(node: Output | Source, key: Any) -> bytes | None:
-    return key if key is None or isinstance(key, bytes) else encode_key(key, node.key)
+    if key is None or isinstance(key, bytes):
+        return key
+    try:
+        return encode_key(key, node.key)
+    except RecordError as error:
+        raise RecordError(error.message, location=caller(), hint=error.hint) from None
 
 
 def _value_bytes(value: Any, schema: Schema, fmt: str) -> bytes | None:
-    if value is None or isinstance(value, bytes):
+    own_type = schema.scalar and schema.fields[0].type.name == "bytes"
+    if value is None or (isinstance(value, bytes) and not own_type):
         return value
     try:
         return encode_value(check_row(value, schema), schema, fmt)
     except RecordError:
-        return (value if isinstance(value, str) and fmt == "string" else json.dumps(value)).encode()
+        return value.encode() if isinstance(value, str) and fmt == "string" else plain_json(value, schema)
 
 
 def _plain_key(key: Any) -> bytes | None:
     if key is None or isinstance(key, bytes):
         return key
     if isinstance(key, tuple):
-        return json.dumps(key, ensure_ascii=False, separators=(",", ":")).encode()
+        return plain_json(list(key))
     return str(key).encode()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from everstate.topology.calls import explained
 from everstate.topology.errors import DefinitionError
 from everstate.topology.location import Location, caller
 
@@ -87,6 +88,7 @@ class Declared:
         return self.call(*args, **named)
 
 
+@explained
 def declare(
     *,
     clock: bool = False,
@@ -119,6 +121,12 @@ def declare(
     for name, given in {"files": files, "environment": environment}.items():
         if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Sequence):
             raise DefinitionError(f"{name}= takes a list of names", location=location, hint=f"{name}=[{given!r}]")
+    _check_declared({"clock": clock, "random": random}, bool, "True or False", location)
+    _check_declared({"network": network, "version": version}, str, "text", location)
+    _check_declared(
+        {f"files[{place}]": file for place, file in enumerate(files)}, (str, os.PathLike), "a path", location
+    )
+    _check_declared({f"environment[{place}]": name for place, name in enumerate(environment)}, str, "a name", location)
     declaration = Declaration(
         clock=clock,
         random=random,
@@ -137,6 +145,16 @@ def declare(
         return call
 
     return attach
+
+
+def _check_declared(given: dict[str, Any], kind: Any, noun: str, location: Location | None) -> None:
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            raise DefinitionError(
+                f"declare: {name} is of type {type(value).__name__}, not {noun}",
+                location=location,
+                hint="es.declare(clock=True, files=['rates.csv'], version='2')",
+            )
 
 
 def declaration_of(call: object) -> Declaration | None:

@@ -5,8 +5,10 @@ EverstateError
 │   ├── UnknownColumnError       a column that is not there
 │   ├── SchemaError              a type or schema that does not fit
 │   ├── FunctionError            a function that cannot be called as it would be
+│   ├── CallError                an option that is not there, or an argument that is missing
 │   ├── NameClashError           two things of one name
 │   ├── UnsupportedError         an operation that is refused here, with what to use instead
+│   │   └── AbsentError          a method that is not there, with what to use instead
 │   └── FingerprintError         something whose change could not be noticed: declare it, or write it otherwise
 ├── ConfigurationError           a setting, an option or the environment is wrong: correct it
 ├── LogError                     a topic cannot be used as asked
@@ -102,12 +104,20 @@ class FunctionError(DefinitionError, TypeError):
     """A function that cannot be called as the operation calls it: of other arguments, async, or not callable."""
 
 
+class CallError(DefinitionError, TypeError):
+    """An operation was called with arguments that it does not have, or without one that it needs."""
+
+
 class NameClashError(DefinitionError):
     """Two things of one name."""
 
 
 class UnsupportedError(DefinitionError):
     """An operation that is refused here; the hint says what to use instead."""
+
+
+class AbsentError(UnsupportedError, AttributeError):
+    """A method or name that is not there; the hint says what to use instead."""
 
 
 class FingerprintError(DefinitionError):

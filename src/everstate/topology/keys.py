@@ -43,12 +43,15 @@ class KeySpec:
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.dtypes):
-            raise SchemaError("a key needs at least one column, and a type for each")
+            raise SchemaError("a key needs at least one column, and a type for each", hint="Name the column: key='id'")
         for name, type_ in zip(self.names, self.types, strict=True):
             if self.names.count(name) > 1:
-                raise SchemaError(f"key column {name!r} is there twice")
+                raise SchemaError(f"key column {name!r} is there twice", hint="Name each column once.")
             if type_.is_nested:
-                raise SchemaError(f"key column {name!r}: a {type_.name} cannot be part of a key")
+                raise SchemaError(
+                    f"key column {name!r}: a {type_.name} cannot be part of a key",
+                    hint="Take a text, a number or a time inside it, such as col('tags').list.first().",
+                )
 
     @staticmethod
     def of(columns: Mapping[str, pl.DataType], *, location: Location | None = None) -> KeySpec:
@@ -91,18 +94,26 @@ def encode_key(value: object, spec: KeySpec) -> bytes:
     """
     parts = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(parts) != len(spec.names):
-        raise RecordError(f"key: expected {len(spec.names)} parts ({', '.join(spec.names)}), got {len(parts)}")
+        raise RecordError(
+            f"key: expected {len(spec.names)} parts ({', '.join(spec.names)}), got {len(parts)}",
+            hint=f"The key is {_form(spec)}.",
+        )
     checked = []
     for name, part, type_ in zip(spec.names, parts, spec.types, strict=True):
         try:
             checked.append(scalars.check(part, type_))
         except ValueError as error:
-            raise RecordError(f"key {name!r}: {error}") from None
+            raise RecordError(f"key {name!r}: {error}", hint=f"The key is {_form(spec)}.") from None
     if spec.composite:
         return composite_text(checked, spec).encode()
     if spec.types[0].name == "bytes":
         return bytes(checked[0])
     return forms.to_text(checked[0], spec.types[0]).encode()
+
+
+def _form(spec: KeySpec) -> str:
+    parts = [f"{name}: {type_}" for name, type_ in zip(spec.names, spec.types, strict=True)]
+    return f"({', '.join(parts)}), a tuple" if spec.composite else parts[0]
 
 
 def decode_key(data: bytes, spec: KeySpec) -> tuple[Any, ...]:

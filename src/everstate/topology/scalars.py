@@ -27,6 +27,8 @@ def shown(value: object) -> str:
     kind = next((word for type_, word in _WORDS if isinstance(value, type_)), type(value).__name__)
     if isinstance(value, (list, dict)):
         return kind
+    if type(value).__repr__ is object.__repr__:
+        return kind  # the rest would be an address in memory
     body = repr(value) if isinstance(value, (str, bytes)) else str(value)
     return f"{kind} {body}" if len(body) <= _SHOWN else f"{kind} {body[:_SHOWN]}..."
 

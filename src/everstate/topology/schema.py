@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-import types
 import typing
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
 
-import polars as pl
 import pyarrow as pa
 
+from everstate.topology.annotations import field_of, record_fields
 from everstate.topology.errors import SchemaError, UnknownColumnError
-from everstate.topology.readers import MismatchError, default_text
-from everstate.topology.types import (
-    BOOL,
-    BYTES,
-    DATE,
-    DATETIME,
-    DECIMAL,
-    DURATION,
-    FLOAT,
-    INTEGER,
-    TEXT,
-    DataType,
-    Field,
-    TypeMistakeError,
-    list_of,
-    map_of,
-    of_arrow,
-    of_polars,
-    struct_of,
-)
+from everstate.topology.types import DataType, Field, TypeMistakeError, of_polars
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import polars as pl
+
     from everstate.topology.location import Location
 
 __all__ = ["SCALAR_COLUMN", "DataType", "Field", "Schema"]
 
 #: The one column of a scalar schema.
 SCALAR_COLUMN: Final = "value"
-
-_PYTHON: Final[dict[object, DataType]] = {
-    str: TEXT,
-    int: INTEGER,
-    float: FLOAT,
-    bool: BOOL,
-    bytes: BYTES,
-    datetime: DATETIME,
-    date: DATE,
-    timedelta: DURATION,
-    Decimal: DataType("decimal", precision=DECIMAL[0], scale=DECIMAL[1]),
-}
-_SUPPORTED: Final = (
-    "Use str, int, float, bool, bytes, datetime, date, timedelta, Decimal, list[T], dict[str, T], T | None, "
-    "a dataclass, a TypedDict, a dict of these, or an Arrow type."
-)
 
 
 @dataclass(frozen=True)
@@ -97,9 +61,9 @@ class Schema:
         if isinstance(spec, Schema):
             return spec
         try:
-            fields = _record_fields(spec)
+            fields = record_fields(spec)
             if fields is None:
-                return Schema((_field(SCALAR_COLUMN, spec),), scalar=True)
+                return Schema((field_of(SCALAR_COLUMN, spec),), scalar=True)
         except TypeMistakeError as mistake:
             raise SchemaError(f"schema: {mistake.message}", location=location, hint=mistake.hint) from None
         return _checked(fields, location)
@@ -185,7 +149,9 @@ def _checked(fields: list[Field], location: Location | None, *, may_be_empty: bo
         raise SchemaError("schema: it has no columns", location=location, hint="Give it at least one column.")
     for name in names:
         if not name or "\x00" in name:
-            raise SchemaError("schema: a column has an empty name, or a NUL in it", location=location)
+            raise SchemaError(
+                "schema: a column has an empty name, or a NUL in it", location=location, hint="Give it a name."
+            )
         if name.startswith("$"):
             raise SchemaError(
                 f"column {name!r}: names that start with $ are Everstate's own",
@@ -193,134 +159,7 @@ def _checked(fields: list[Field], location: Location | None, *, may_be_empty: bo
                 hint=f"Call it {name.lstrip('$') or 'something else'!r}, for instance.",
             )
         if names.count(name) > 1:
-            raise SchemaError(f"column {name!r} is there twice", location=location)
-    return Schema(tuple(fields))
-
-
-def _record_fields(spec: object) -> list[Field] | None:
-    """The fields of a specification of several columns; None if it is the type of one value."""
-    if isinstance(spec, pa.Schema):
-        return [_at(field.name, field.type, nullable=field.nullable) for field in spec]
-    if isinstance(spec, Mapping):
-        return [_field(name, annotation) for name, annotation in spec.items()]
-    if isinstance(spec, type) and dataclasses.is_dataclass(spec):
-        hints = _hints(spec)
-        return [_with_default(_field(field.name, hints[field.name]), field) for field in dataclasses.fields(spec)]
-    if typing.is_typeddict(spec):
-        optional: frozenset[str] = spec.__optional_keys__  # type: ignore[attr-defined]
-        return [_field(name, hint, missing=name in optional) for name, hint in _hints(spec).items()]
-    return None
-
-
-def _hints(spec: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(spec, include_extras=True)
-    except (NameError, TypeError) as error:
-        raise TypeMistakeError(
-            f"the annotations of {spec.__name__} cannot be resolved: {error}",
-            hint="Define the types it names at the top level of its module.",
-        ) from None
-
-
-def _at(name: str, annotation: object, *, nullable: bool = False) -> Field:
-    """A field whose type's mistakes are reported with its name."""
-    try:
-        return Field(name, _type(annotation), nullable)
-    except TypeMistakeError as mistake:
-        raise TypeMistakeError(f"column {name!r}: {mistake.message}", mistake.hint) from None
-
-
-def _field(name: object, annotation: object, *, missing: bool = False) -> Field:
-    """The field of an annotation.
-
-    Args:
-        name: Its name.
-        annotation: Its type; `T | None` and `NotRequired[T]` make it nullable.
-        missing: Whether the field may be missing if the annotation does not say.
-    """
-    if not isinstance(name, str):
-        raise TypeMistakeError(f"the name of a column must be text, not {name!r}")
-    if isinstance(annotation, Field):
-        return dataclasses.replace(annotation, name=name)
-    if isinstance(annotation, pa.Field):
-        return _at(name, annotation.type, nullable=annotation.nullable)
-    while (origin := typing.get_origin(annotation)) in (typing.NotRequired, typing.Required, typing.Annotated):
-        if origin is not typing.Annotated:
-            missing = origin is typing.NotRequired
-        annotation = typing.get_args(annotation)[0]
-    stripped = _without_none(annotation)
-    return _at(name, stripped, nullable=missing or stripped is not annotation)
-
-
-def _with_default(field: Field, declared: dataclasses.Field[Any]) -> Field:
-    """The field with the default that a dataclass declares."""
-    made = declared.default_factory
-    value = declared.default if made is dataclasses.MISSING else made()
-    if value is dataclasses.MISSING or (value is None and field.nullable):
-        return field
-    try:
-        text = default_text(value, field)
-        if made is not dataclasses.MISSING and default_text(made(), field) != text:
-            raise TypeMistakeError(
-                f"column {field.name!r}: its default is another one each time",
-                hint="The same records must give the same rows: give it a constant.",
+            raise SchemaError(
+                f"column {name!r} is there twice", location=location, hint="Rename one of them: .alias('other')"
             )
-        return dataclasses.replace(field, default=text)
-    except (ValueError, MismatchError) as error:
-        why = error.reason() if isinstance(error, MismatchError) else str(error)
-        hint = "Write T | None." if value is None else "Give it a default of its type."
-        raise TypeMistakeError(f"column {field.name!r}: the default {value!r} does not fit: {why}", hint) from None
-
-
-def _without_none(annotation: object) -> object:
-    """The T of `T | None`; the annotation itself if it has no None."""
-    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
-        return annotation
-    members = typing.get_args(annotation)
-    others = [member for member in members if member is not type(None)]
-    if len(others) != 1 or len(others) == len(members):
-        raise TypeMistakeError(f"{annotation} is more than one type", hint=_SUPPORTED)
-    return others[0]
-
-
-def _type(annotation: Any) -> DataType:
-    """The type of an annotation that is not nullable."""
-    while isinstance(annotation, typing.NewType):
-        annotation = annotation.__supertype__
-    if isinstance(annotation, DataType):
-        return annotation
-    if isinstance(annotation, pa.DataType):
-        return of_arrow(annotation)
-    if isinstance(annotation, pl.DataType | pl.datatypes.DataTypeClass):
-        return of_polars(annotation)
-    if isinstance(annotation, type) and annotation in _PYTHON:
-        return _PYTHON[annotation]
-    return _nested(annotation)
-
-
-def _nested(annotation: Any) -> DataType:
-    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is list:
-        return _inner(list_of, args[0])
-    if origin in (dict, Mapping) and args[0] is str:
-        return _inner(map_of, args[1])
-    if origin in (dict, Mapping):
-        raise TypeMistakeError(f"the keys of {_shown(annotation)} are not str", hint="Write dict[str, T].")
-    if annotation is None or annotation is type(None):
-        raise TypeMistakeError("None is not a type of its own", hint="Write T | None.")
-    fields = None if origin else _record_fields(annotation)
-    if fields is None:
-        raise TypeMistakeError(f"{_shown(annotation)} is not a type of a column", hint=_SUPPORTED)
-    return struct_of(fields)
-
-
-def _inner(kind: Any, annotation: object) -> DataType:
-    field = _field("item", annotation)
-    built: DataType = kind(field.type, nullable=field.nullable)
-    return built
-
-
-def _shown(annotation: object) -> str:
-    if isinstance(annotation, str):
-        return repr(annotation)
-    return annotation.__name__ if isinstance(annotation, type) and not typing.get_args(annotation) else str(annotation)
+    return Schema(tuple(fields))

@@ -39,13 +39,19 @@ def check_topic_name(name: str, *, location: Location | None = None) -> str:
     if reason is None:
         return name
     raise TopicNameError(
-        f"{name!r} cannot be the name of a topic: {reason}",
+        f"{_shown(name)} cannot be the name of a topic: {reason}",
         location=location,
         hint=f"Use letters, digits, '.', '_' and '-', at most {LONGEST} of them.",
     )
 
 
-def _fault(name: str) -> str | None:
+def _shown(name: object) -> str:
+    return repr(name) if isinstance(name, (str, int, float, bytes)) or name is None else f"a {type(name).__name__}"
+
+
+def _fault(name: object) -> str | None:
+    if not isinstance(name, str):
+        return "it is not text"
     if not name:
         return "it is empty"
     if name in {".", ".."}:

@@ -117,7 +117,7 @@ class DataType:
     def inner(self) -> Field:
         """The item of a list or a map."""
         if self.item is None:
-            raise TypeMistakeError(f"{self.name} has no items")
+            raise TypeMistakeError(f"{self.name} has no items", hint="Use a list or a dict.")
         return self.item
 
     @cached_property
@@ -260,12 +260,12 @@ def struct_of(fields: list[Field]) -> DataType:
     """A struct of these fields, which must have names of their own."""
     names = [field.name for field in fields]
     if not names:
-        raise TypeMistakeError("a nested type needs at least one field")
+        raise TypeMistakeError("a nested type needs at least one field", hint="Name its fields.")
     for name in names:
         if not name or "\x00" in name:
-            raise TypeMistakeError("a nested field has an empty name, or a NUL in it")
+            raise TypeMistakeError("a nested field has an empty name, or a NUL in it", hint="Give it a name.")
         if names.count(name) > 1:
-            raise TypeMistakeError(f"the nested field {name!r} is there twice")
+            raise TypeMistakeError(f"the nested field {name!r} is there twice", hint="Rename one of them.")
     return DataType("struct", fields=tuple(fields))
 
 
@@ -282,13 +282,23 @@ def _timed(name: str, unit: str, zone: str | None) -> DataType:
 def _decimal(precision: int | None, scale: int) -> DataType:
     precision = DECIMAL[0] if precision is None else precision
     if not 0 <= scale <= precision <= DECIMAL[0]:
-        raise TypeMistakeError(f"a decimal of {precision} digits, {scale} behind the point")
+        raise TypeMistakeError(
+            f"a decimal of {precision} digits, {scale} behind the point",
+            hint=f"It has at most {DECIMAL[0]} digits, and not more of them behind the point.",
+        )
     return DataType("decimal", precision=precision, scale=scale)
+
+
+def _instance(dtype: pl.DataType | pl.datatypes.DataTypeClass) -> pl.DataType:
+    try:
+        return dtype() if isinstance(dtype, pl.datatypes.DataTypeClass) else dtype
+    except TypeError:  # a class that needs an argument
+        raise TypeMistakeError(f"pl.{dtype} does not say what is inside", hint=f"Write pl.{dtype}(...).") from None
 
 
 def of_polars(dtype: pl.DataType | pl.datatypes.DataTypeClass) -> DataType:
     """The type of a Polars column; whatever is inside may be null, as Polars knows no better."""
-    dtype = dtype() if isinstance(dtype, pl.datatypes.DataTypeClass) else dtype
+    dtype = _instance(dtype)
     if dtype in _NAME_OF_POLARS:
         return DataType(_NAME_OF_POLARS[dtype])
     if isinstance(dtype, pl.Datetime):

@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology import forms
+from everstate.topology.calls import suggestion
 from everstate.topology.errors import DecodeError, RecordError, SchemaError
 from everstate.topology.readers import MismatchError, object_reader, reader, written
 from everstate.topology.schema import SCALAR_COLUMN, Schema
@@ -39,7 +40,11 @@ def require_format(schema: Schema, fmt: str, *, location: Location | None = None
         SchemaError: If it cannot.
     """
     if fmt not in FORMATS:
-        raise SchemaError(f"unknown format {fmt!r}", location=location, hint=f"Use one of: {', '.join(FORMATS)}.")
+        raise SchemaError(
+            f"unknown format {fmt!r}",
+            location=location,
+            hint=f"{suggestion(fmt, FORMATS)}Use one of: {', '.join(FORMATS)}.",
+        )
     if fmt == "json":
         return
     type_ = schema.fields[0].type if schema.scalar else None

@@ -1,0 +1,269 @@
+"""Names that are not there, as users of Kafka Streams, Quix Streams, Polars and Spark would try them: what to use here.
+
+A name is compared without case and underscores, so that `groupBy`, `group_by` and `groupby` are one. Names that begin
+with an underscore are Python's own protocols (copying, pickling, inspection) and are answered as Python answers them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from everstate.topology.calls import suggestion
+from everstate.topology.errors import AbsentError, UnsupportedError
+from everstate.topology.location import caller
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_WINDOW: Final = (
+    "Group by the start of the window: group_by('user', start=col('at').dt.truncate('1h')).agg(...); for sessions keep "
+    "the last time in a stateful function: apply(f, stateful=True)."
+)
+_GROUP: Final = "Name the group first: group_by('customer').agg(total=col('amount').sum(), orders=es.count())"
+_UNBOUNDED: Final = "Rows keep coming, so keep the best per group: agg(best=es.top_k('amount', 3))."
+_LOOK: Final = "A service is a description: run it, and look at its topic with: everstate consume TOPIC --latest"
+_ROW_FUNCTION: Final = "Use map(f) for the value, with_columns(name=expression) for columns."
+_STATE: Final = "Use apply(f, stateful=True), with f(row, state), on a stream."
+_OUTPUT: Final = "Write to a topic: .to('topic')"
+
+#: What streams and tables have in common.
+_FLOW: Final = (
+    ("mapbatches mapelements mapinpandas mappartitions maprows mapvalues", _ROW_FUNCTION),
+    ("keyby repartition reset selectkey setkey withkey", "Use rekey('column')."),
+    ("groupbykey", "Name the key's column: group_by('id')."),
+    ("output produce saveastable sink sinkto totopic write writestream", _OUTPUT),
+    ("foreach foreachbatch foreachpartition inspect tap", "Use peek(f) for a side effect."),
+    (
+        (
+            "cache collect display fetch first head lazy persist print printtable show tail take toarrow tolist "
+            "topandas topolars"
+        ),
+        _LOOK,
+    ),
+    (
+        (
+            "groupbydynamic groupbyrolling hopping hoppingwindow rolling session sessionwindow sliding "
+            "slidingwindow tumbling tumblingwindow window windowby windowedby"
+        ),
+        _WINDOW,
+    ),
+    (
+        (
+            "agg aggregate avg count cube fold last len max mean median min nunique over quantile reduce rollup "
+            "std sum var"
+        ),
+        _GROUP,
+    ),
+    ("assign withcolumn", "Use with_columns(name=expression)."),
+    ("todf withcolumnrenamed withcolumnsrenamed", "Use rename({'old': 'new'})."),
+    ("where", "Use filter(condition)."),
+    ("filternot remove", "Use filter(~condition)."),
+    ("query", "Use filter(col('amount') > 5)."),
+    ("selectexpr", "Use select(name=expression)."),
+    ("sql", "Use select(name=expression) and filter(condition)."),
+    ("astype cast", "Use with_columns(col('amount').cast(int))."),
+    ("explode", "Use flat_map(f) on a stream: one row for each item."),
+    ("unnest", "Use select(name=col('struct').struct.field('name'))."),
+    ("fillna fillnan fillnull", "Use with_columns(col('amount').fill_null(0))."),
+    ("dropna dropnans dropnulls", "Use filter(col('amount').is_not_null())."),
+    ("gatherevery limit orderby reverse sample slice sort sortby topk", _UNBOUNDED),
+    (
+        (
+            "applyinpandaswithstate cumsum diff flatmapgroupswithstate flattransform mapgroupswithstate process "
+            "processvalues shift statefulmap transform transformvalues transformwithstate withrowcount "
+            "withrowindex"
+        ),
+        _STATE,
+    ),
+    (
+        "dedup deduplicate distinct dropduplicates unique",
+        (
+            "Keep the newest of each: .to('topic', key='id') on a stream, or read the topic with app.table(),"
+            " which has one row for each key."
+        ),
+    ),
+    (
+        "crossjoin fulljoin innerjoin leftjoin outerjoin",
+        "Use join(other, how='left') of two tables; how may be 'inner', 'left' or 'outer'.",
+    ),
+    ("through to_topic", "to('topic') returns what is on the topic, to build on."),
+    ("split", "Use branch(condition, ...): each row goes to the first that is true."),
+    ("suppress", "Results are published once per key and micro-batch; a longer --trigger publishes less often."),
+    ("withwatermark", "Leave it out: nothing is dropped for being late."),
+    ("expire", "Delete keys by tombstones on the source topic, or filter by time."),
+    ("partitionby", "Use group_by('column'), or rekey('column')."),
+    ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
+    ("columns dtypes fields names printschema", "Use .schema, and .schema.names."),
+    ("describe describetopology explain", "Describe the whole service: app.describe()"),
+    ("awaittermination execute run start stop", "Run the service: app.run(), or everstate run SERVICE.py"),
+    ("settimestamp", "A record keeps the timestamp of its source."),
+    ("pipe", "Call the function: f(flow)."),
+    ("hstack", "Use join(other) of two tables."),
+)
+_STREAM: Final = (
+    (
+        "innerjoin join joinasof joininterval joinlookup joinwhere leftjoin outerjoin",
+        (
+            "Only tables are joined: read both topics with app.table(), or make a table of the stream with "
+            "group_by('id').agg(...), or .to('topic', key='id')."
+        ),
+    ),
+    ("concat extend union unionall unionbyname vstack", "Use merge(other)."),
+    ("latest toktable totable", "Read the topic with app.table(), or publish it by key: .to('topic', key='id')"),
+)
+_TABLE: Final = (
+    (
+        "concat extend union unionall unionbyname vstack",
+        "Two tables may hold the same key: say how they combine with join(other, how='outer').",
+    ),
+    ("changes toretractstream tostream", "Publish it with .to('topic') and read that topic with app.stream()."),
+    ("foreignkeyjoin joinasof joinlookup", "Use join(other, on='column')."),
+    ("insert", "Put records on its topic: everstate produce TOPIC"),
+    ("get", _LOOK),
+)
+_GROUPED: Final = (
+    (
+        "alldistinct avg first last max mean median min nunique quantile std sum var",
+        "Use agg(total=col('amount').sum()), and so on.",
+    ),
+    ("count len size", "Use agg(orders=es.count())."),
+    ("all collect collectlist implode", "Use agg(items=es.collect('item'))."),
+    ("head limit tail topk", "Use agg(best=es.top_k('amount', 3))."),
+    ("apply applyinpandas fold map mapgroups process transform", "Use aggregate(init, add, remove)."),
+    ("hoppingwindow sessionwindow slidingwindow tumblingwindow window windowedby", _WINDOW),
+    (
+        "filter having join select sink to withcolumns",
+        "Aggregate first: .agg(orders=es.count()) gives a table, which has it.",
+    ),
+    ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
+)
+_SERVICE: Final = (
+    (
+        "addsource agent consume dataframe fromtopic kstream readstream source",
+        "Read a topic with app.stream('topic', schema=...), or app.table('topic', key='id', schema=...).",
+    ),
+    (
+        "globalktable globaltable ktable lookup read",
+        "Read a topic with app.table('topic', key='id', schema=...), and join it.",
+    ),
+    (
+        "createtopic topic",
+        (
+            "Name the topic where it is read or written: app.stream('topic', schema=...), flow.to('topic'); "
+            "it is created if need be."
+        ),
+    ),
+    ("addoutput getproducer output produce sink to", "Outputs are declared on what is published: flow.to('topic')"),
+    ("awaittermination build deploy execute main", "Use app.run(), or everstate run SERVICE.py"),
+    ("close shutdown terminate", "Use app.stop()."),
+    ("cleanup clear reset", "Use app.clear_state(); a changed service needs no reset."),
+    ("diff plan", "On the command line: everstate plan SERVICE.py"),
+    ("generations rollback", "On the command line: everstate rollback SERVICE.py, everstate generations SERVICE.py"),
+    ("get setting", "Use app.config(name, default)."),
+    ("timer", "Use apply(f, stateful=True) on a stream."),
+)
+_DRIVER: Final = (
+    ("append createinputtopic emit input pipeinput produce push put write", "Use driver.send('topic', key, value)."),
+    (
+        "consume createoutputtopic output read readkeyvalue readoutput readrecord",
+        "Use driver.records('topic'), or driver.table('topic').",
+    ),
+    ("get getkeyvaluestore getstatestore state store", "Use driver.table('topic') for a table."),
+    ("advancewallclocktime settime tick", "Use driver.advance(ts)."),
+    ("delete remove", "Use driver.tombstone('topic', key)."),
+    (
+        "close commit flush process run start stop",
+        "Leave it out: every send is processed at once; driver.batch() puts several into one micro-batch.",
+    ),
+    ("deadletters dlq errors", "Use driver.records('OUTPUT.dlq')."),
+    ("deploy", "Use driver.upgrade(service)."),
+)
+_MODULE: Final = (
+    ("app application kafkastreams sparksession streamsbuilder topology", "Use es.Service(name)."),
+    ("driver testdriver topologytestdriver", "Use es.testing.Driver(app)."),
+    ("avg first last max mean min nunique std sum var", "Use Polars' own: col('amount').sum(), and so on."),
+    ("len size", "Use es.count()."),
+    ("collectlist implode list", "Use es.collect('column')."),
+    (
+        "dataframe globaltable kstream ktable topic",
+        "Read topics through a service: app = es.Service(name); app.table('topic', ...)",
+    ),
+    ("hoppingwindow sessionwindow slidingwindow tumblingwindow window", _WINDOW),
+    ("coalesce concat datetime expr struct", "Expressions are Polars': import polars as pl"),
+    ("udf", "Pass a plain function: map(f), filter(f)."),
+    ("schema", "A schema is a dict of types, a dataclass, a TypedDict or an Arrow schema."),
+)
+
+
+def _by_name(*lists: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    return {name: hint for pairs in lists for names, hint in pairs for name in names.split()}
+
+
+_TABLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "Stream": _by_name(_FLOW, _STREAM),
+    "Table": _by_name(_FLOW, _TABLE),
+    "Grouped": _by_name(_GROUPED),
+    "Service": _by_name(_SERVICE),
+    "Driver": _by_name(_DRIVER),
+    "everstate": _by_name(_MODULE),
+}
+
+
+class Guiding:
+    """Lets a class say what to use where a name is not there."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Only called for names that are not there.
+
+        Raises:
+            AbsentError: With what to use instead; an AttributeError, too, so that `hasattr` says no.
+        """
+        kind = type(self).__name__
+        if name.startswith("_"):
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+        refuse_name(kind, name, dir(type(self)), self._columns())
+
+    def _columns(self) -> Iterable[str]:
+        """The names of columns, which some try as attributes."""
+        return ()
+
+
+def refuse_name(kind: str, name: str, known: Iterable[str], columns: Iterable[str] = ()) -> NoReturn:
+    """Say what to use in the place of a name that is not there.
+
+    Raises:
+        AbsentError: Always.
+    """
+    title = f"module {kind!r}" if kind == "everstate" else f"a {kind}"
+    raise AbsentError(f"{title} has no {name!r}", location=caller(), hint=_hint(kind, name, known, columns))
+
+
+def refuse_subscript(kind: str, key: object) -> NoReturn:
+    """Say what to use for `flow["column"]`.
+
+    Raises:
+        UnsupportedError: Always.
+    """
+    name = key if isinstance(key, str) else "amount"
+    raise UnsupportedError(
+        f"a {kind} has no [...]",
+        location=caller(),
+        hint=f"Use col({name!r}) in an expression, with_columns({name}=...) to set it, filter(...) to choose rows.",
+    )
+
+
+def _hint(kind: str, name: str, known: Iterable[str], columns: Iterable[str]) -> str:
+    public = [other for other in known if not other.startswith("_")]
+    plain = _plain(name)
+    same = [other for other in public if _plain(other) == plain]
+    if same:
+        return f"It is called {same[0]} here."
+    if name in columns:
+        return f"Columns are used in expressions: col({name!r})"
+    if plain in _TABLES[kind]:
+        return _TABLES[kind][plain]
+    return f"{suggestion(name, public)}There are: {', '.join(sorted(public))}."
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
