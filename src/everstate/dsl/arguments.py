@@ -35,15 +35,21 @@ def whole_number(
     )
 
 
-def one_of(name: str, given: Any, allowed: Sequence[str], location: Location | None) -> None:
+def one_of(
+    name: str,
+    given: Any,
+    allowed: Sequence[str],
+    location: Location | None,
+    kind: type[EverstateError] = DefinitionError,
+) -> None:
     """One of a few words.
 
     Raises:
-        DefinitionError: If it is another.
+        DefinitionError: If it is another; or another error that is asked for.
     """
     if isinstance(given, str) and given in allowed:
         return
-    raise DefinitionError(
+    raise kind(
         f"{name}={shown(given)} is not one of {', '.join(allowed)}",
         location=location,
         hint=f"{suggestion(given, allowed)}Write {name}={allowed[0]!r}, for instance.",

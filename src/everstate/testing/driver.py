@@ -111,7 +111,7 @@ class Driver(Guiding):
         require_service(service, location)
         whole_number("partitions", partitions, location, kind=ConfigurationError)
         whole_number("shards", shards, location, kind=ConfigurationError)
-        if not service.outputs:
+        if not service.outputs and topics is None:
             raise DefinitionError(
                 f"service {service.name!r} has no output", location=location, hint="Declare one: .to('topic')"
             )
@@ -254,7 +254,7 @@ class Driver(Guiding):
         """
         location = caller()
         require_service(service, location)
-        one_of("approval", approval, [str(word) for word in Policy], location)
+        one_of("approval", approval, [str(word) for word in Policy], location, ConfigurationError)
         switch("keep_topic", keep_topic, location)
         names = _names(recalculate, [output.topic for output in service.outputs], location)
         self._schemas.learn(service.units())

@@ -31,7 +31,7 @@ def plain_json(value: Any, schema: Schema | None = None) -> bytes:
     """
     content = value if schema is None or schema.scalar else _fitted(value, schema)
     try:
-        return json.dumps(content, default=_written, ensure_ascii=False).encode()
+        return json.dumps(content, default=_written, ensure_ascii=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise RecordError(
             f"the value cannot be written as JSON: {error}",

@@ -197,7 +197,7 @@ def _driver_calls() -> list[Wrong]:
         ("upgrade to a table", ConfigurationError, lambda: driver().upgrade(orders())),
         (
             "upgrade with an unknown approval",
-            DefinitionError,
+            ConfigurationError,
             lambda: driver().upgrade(orders().service, approval="yes"),
         ),
         (
