@@ -1,4 +1,4 @@
-"""Classes as trees: what their bodies made, their bases, and the annotations that something acts on."""
+"""Classes as trees: their bases, all their members but those that Python wrote, and what options act on."""
 
 from __future__ import annotations
 
@@ -9,96 +9,93 @@ import typing
 from abc import ABCMeta
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.fingerprints import functions, origins, slots
+from everstate.topology.declarations import DECLARED, Declaration
+from everstate.topology.fingerprints import functions, instances, members, origins, slots
 from everstate.topology.fingerprints.outsiders import name_of
 from everstate.topology.fingerprints.syntax import annotation_template
-from everstate.topology.fingerprints.tree import Tree, atom
 
 if TYPE_CHECKING:
-    from everstate.topology.fingerprints.reach import Reach
+    from collections.abc import Iterator
 
-#: What Python makes for a slot or for `__dict__`.
-_MADE: Final = (types.MemberDescriptorType, types.GetSetDescriptorType)
-#: What Python writes into classes, or only some versions of it.
-_NOISE: Final = frozenset(
-    {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__callable_proto_members_only__", "__dictoffset__"}
+    from everstate.topology.fingerprints.reach import Reach
+    from everstate.topology.fingerprints.tree import Tree
+
+#: Attributes of a pydantic field that only describe it.
+_DESCRIBING: Final = frozenset(
+    {"title", "field_title_generator", "description", "examples", "deprecated", "json_schema_extra"}
 )
-#: The files that methods claim to be from which a dataclass, attrs or namedtuple has written.
-_GENERATED: Final = ("<string>", "<attrs generated", "<namedtuple")
-#: Attributes of a pydantic field that change what it accepts or gives.
-_FIELD: Final = (
-    "annotation", "default", "default_factory", "alias", "validation_alias", "frozen", "validate_default", "init",
-    "discriminator", "metadata",
-)  # fmt: skip
 
 
 def class_(reach: Reach, kind: type) -> Tree:
     """A class: the user's by its meaning, another one by its name."""
-    origin = origins.of_object(kind)
+    origin = origins.of_class(kind)
     if origin.kind == "user":
         return reach.define(kind, lambda: _definition(reach, kind))
     functions.outsider(reach, kind, origin)
-    return [origin.kind, name_of(kind)]
+    registered = [other for other in _registered(kind) if origins.of_class(other).kind == "user"]
+    return [origin.kind, name_of(kind), *([reach.unordered(kind, registered)] if registered else [])]
 
 
 def _definition(reach: Reach, kind: type) -> Tree:
+    declaration = vars(kind).get(DECLARED)
+    said = None
+    if isinstance(declaration, Declaration):
+        said = reach.declare(declaration)
+        if declaration.version:
+            return ["unseen", said]
     bases = [reach.value(base) for base in kind.__bases__ if base is not object]
-    meta = type(kind)
-    tree: list[Tree] = ["class", bases, None if meta in (type, ABCMeta) else reach.value(meta)]
-    if issubclass(kind, enum.Enum):
-        tree.append(["members", [[name, reach.value(member.value)] for name, member in kind.__members__.items()]])
-    if dataclasses.is_dataclass(kind):
-        tree.append(_dataclass(reach, kind))
-    if hasattr(kind, "__pydantic_decorators__"):
-        tree.append(_model(reach, kind))
-    if "__attrs_attrs__" in vars(kind):
-        tree.append(["attrs", [_attrs_field(reach, field) for field in vars(kind)["__attrs_attrs__"]]])
+    tree: list[Tree] = ["class", bases, None if type(kind) is type else reach.value(type(kind)), said]
+    tree += _options(reach, kind)
     if _annotations_matter(kind):
-        tree.append(["annotations", _annotations(reach, kind)])
-    body = [[name, reach.value(part)] for name, part in sorted(vars(kind).items()) if _belongs(kind, name, part)]
+        tree.append(["annotations", hints_of(reach, kind)])
+    body = [[name, _member(reach, kind, part)] for name, part in members.own(kind)]
     return [*tree, body]
 
 
-def _belongs(kind: type, name: str, part: Any) -> bool:
-    """Whether something in a class is the user's own, and not what Python or a decorator has put there."""
-    if isinstance(part, _MADE):
-        return False
-    call = _function(part)
-    if call is not None:
-        return _is_users(call)
-    if name.startswith("__") and name.endswith("__"):
-        return name == "__slots__" or (name not in _NOISE and (part is None or atom(part) is not None))
-    if issubclass(kind, enum.Enum) and (name in kind.__members__ or name.startswith("_")):
-        return False
-    if hasattr(kind, "__pydantic_decorators__") and name.startswith(("_abc", "model_")):
-        return name == "model_config"
-    if dataclasses.is_dataclass(kind) and name in kind.__dataclass_fields__:
-        return False
-    return name not in ("_abc_impl", "_is_protocol", "_is_runtime_protocol") and not _is_named_tuple(kind, name)
+def _options(reach: Reach, kind: Any) -> Iterator[Tree]:
+    """What was said of a class besides its members."""
+    if issubclass(kind, enum.Enum):
+        yield ["members", [[name, _enum_member(reach, kind, member)] for name, member in kind.__members__.items()]]
+        yield str(getattr(kind, "_boundary_", None))
+    if "__dataclass_fields__" in vars(kind):
+        yield _dataclass(reach, kind)
+    if hasattr(kind, "__pydantic_decorators__"):
+        yield _model(reach, kind)
+    if "__attrs_attrs__" in vars(kind):
+        yield ["attrs", [_attrs_field(reach, field) for field in vars(kind)["__attrs_attrs__"]]]
+    if getattr(kind, "_is_runtime_protocol", False):
+        yield "checked at run time"
+    generic = [base for base in vars(kind).get("__orig_bases__", ()) if _is_of_types(base)]
+    if generic:
+        yield ["of", [reach.value(base) for base in generic]]
+    registered = _registered(kind)
+    if registered:
+        yield ["registered", reach.unordered(kind, registered)]
 
 
-def _is_named_tuple(kind: type, name: str) -> bool:
-    # The fields themselves are in the annotations, or in `_fields`.
-    return issubclass(kind, tuple) and hasattr(kind, "_fields") and name in kind._fields
+def _is_of_types(base: Any) -> bool:
+    return typing.get_origin(base) not in (None, typing.Generic, typing.Protocol)
 
 
-def _function(part: Any) -> types.FunctionType | None:
-    if isinstance(part, (staticmethod, classmethod)):
-        part = part.__func__
-    elif isinstance(part, property):
-        part = part.fget
-    return part if isinstance(part, types.FunctionType) else None
+def _registered(kind: type) -> list[type]:
+    """The classes that were registered as if they were below an abstract one."""
+    if not isinstance(kind, ABCMeta):
+        return []
+    found = (reference() for reference in members.registry(kind))
+    return [other for other in found if other is not None]
 
 
-def _is_users(call: types.FunctionType) -> bool:
-    """Of the user, or made by a decorator from something of the user's.
+def _member(reach: Reach, kind: type, part: Any) -> Tree:
+    if isinstance(part, types.MemberDescriptorType) and part.__objclass__ is kind:
+        return ["slot", part.__name__]
+    return reach.value(part)
 
-    What a dataclass or the like has written is not: what it is made of is looked at instead.
-    """
-    if origins.of_globals(call.__globals__).kind == "user":
-        return not call.__code__.co_filename.startswith(_GENERATED)
-    held = slots.cells(call).values()
-    return any(isinstance(content, types.FunctionType) and _is_users(content) for content in held)
+
+def _enum_member(reach: Reach, kind: type, member: enum.Enum) -> Tree:
+    """A member with what its class keeps in it besides its value."""
+    kept = [[name, reach.value(part)] for name, part in vars(member).items() if name not in members.OF_ENUM_MEMBERS]
+    held = None if kind._member_type_ is object else instances.content(reach, member)  # type: ignore[attr-defined]
+    return [member.name, reach.value(member.value), kept, held]
 
 
 def _annotations_matter(kind: type) -> bool:
@@ -108,10 +105,10 @@ def _annotations_matter(kind: type) -> bool:
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return True
     others = [base for base in kind.__mro__[1:] if base is not object]
-    return any("__init_subclass__" in vars(base) or origins.of_object(base).kind == "package" for base in others)
+    return any("__init_subclass__" in vars(base) or origins.of_class(base).kind == "package" for base in others)
 
 
-def _annotations(reach: Reach, kind: type) -> Tree:
+def hints_of(reach: Reach, kind: type) -> Tree:
     """The annotations of a class's own body, as what they mean; those that cannot be told yet as they are written."""
     own: dict[str, Any] = vars(kind).get("__annotations__", {})
     try:
@@ -128,39 +125,45 @@ def _annotation(reach: Reach, kind: type, part: Any) -> Tree:
 
 def _dataclass(reach: Reach, kind: Any) -> Tree:
     settings = kind.__dataclass_params__
-    names = ("init", "eq", "order", "unsafe_hash", "frozen")
+    names = ("init", "repr", "eq", "order", "unsafe_hash", "frozen")
     fields = [
         [
             field.name,
             None if field.default is dataclasses.MISSING else reach.value(field.default),
             None if field.default_factory is dataclasses.MISSING else reach.value(field.default_factory),
-            [field.init, field.compare, field.hash, bool(field.kw_only)],
+            [field.init, field.repr, field.compare, field.hash, bool(field.kw_only), members.role(field)],
             reach.value(dict(field.metadata)),
         ]
-        for field in dataclasses.fields(kind)
+        for field in kind.__dataclass_fields__.values()
     ]
     return ["dataclass", [getattr(settings, name) for name in names], fields]
 
 
 def _model(reach: Reach, kind: Any) -> Tree:
-    """A pydantic model: its fields, and its validators with what was said of them."""
+    """A pydantic model: its fields, what it keeps in private, and its validators with what was said of them."""
     fields = [
-        [name, [[part, reach.value(getattr(field, part, None))] for part in _FIELD]]
+        [name, [[part, reach.value(getattr(field, part, None))] for part in _said_of(field)]]
         for name, field in kind.__pydantic_fields__.items()
     ]
+    private = getattr(kind, "__private_attributes__", {})
+    kept = [[name, reach.value(part.default), reach.value(part.default_factory)] for name, part in private.items()]
     decorators = [
         [group, name, reach.value(found.info), reach.value(found.func)]
-        for group, members in _groups(kind.__pydantic_decorators__)
-        for name, found in sorted(members.items())
+        for group, named in _groups(kind.__pydantic_decorators__)
+        for name, found in sorted(named.items())
     ]
-    return ["model", fields, decorators]
+    return ["model", fields, kept, decorators]
+
+
+def _said_of(field: Any) -> list[str]:
+    return [name for name in type(field).__slots__ if not name.startswith("_") and name not in _DESCRIBING]
 
 
 def _groups(decorators: Any) -> list[tuple[str, dict[str, Any]]]:
     named = [(field.name, getattr(decorators, field.name)) for field in dataclasses.fields(decorators)]
-    return [(name, members) for name, members in sorted(named) if isinstance(members, dict)]
+    return [(name, group) for name, group in sorted(named) if isinstance(group, dict)]
 
 
 def _attrs_field(reach: Reach, field: Any) -> Tree:
-    names = ("name", "default", "validator", "converter", "kw_only", "init", "eq", "order", "hash")
+    names = [name for name in type(field).__slots__ if name not in ("type", "inherited", "counter", "__weakref__")]
     return [[name, reach.value(getattr(field, name, None))] for name in names]

@@ -111,7 +111,7 @@ def _template(node: FunctionNode, *, annotated: bool) -> Template:
 
 
 def _attributes(reach: Reach, call: FunctionType) -> Tree:
-    own = {name: value for name, value in vars(call).items() if not name.startswith("__") and name != DECLARED}
+    own = {name: value for name, value in vars(call).items() if name != DECLARED}
     return [[name, reach.value(value)] for name, value in sorted(own.items())]
 
 

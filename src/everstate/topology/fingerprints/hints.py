@@ -28,7 +28,10 @@ def hint(reach: Reach, thing: Any) -> Tree:
     if isinstance(thing, typing.NewType):
         return ["hint", "NewType", reach.value(thing.__supertype__)]
     if isinstance(thing, _VARIABLES):
-        return ["hint", type(thing).__name__]
+        bounds = [getattr(thing, "__bound__", None), *getattr(thing, "__constraints__", ())]
+        return ["hint", type(thing).__name__, [reach.value(bound) for bound in bounds]]
+    if hasattr(thing, "__value__"):  # `type Name = ...` of a newer Python
+        return ["hint", "alias", reach.value(thing.__value__)]
     origin = typing.get_origin(thing)
     if origin is None:
         return ["hint", str(thing)]

@@ -9,13 +9,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from everstate.topology.fingerprints.distributions import owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import ModuleType
 
 #: Upgrades of these are not a change by themselves: the results of samples are compared instead.
 LIBRARIES: Final = frozenset({"everstate", "polars", "polars-runtime-32", "polars-runtime-64", "pyspark", "py4j"})
@@ -38,6 +38,12 @@ class Origin:
 
 
 _services: Final[ContextVar[frozenset[str]]] = ContextVar("everstate_services", default=frozenset())
+#: By identity; holding the class keeps its id from being given to another.
+_found: Final[dict[int, tuple[type, bool]]] = {}
+#: Flags of CPython's types.
+_HEAP: Final = 1 << 9
+_BASE: Final = 1 << 10
+_FLAGS: Final = _HEAP | _BASE | 1 << 8  # the last one says that it cannot be changed
 USER: Final = Origin("user")
 STANDARD: Final = Origin("standard")
 
@@ -54,6 +60,42 @@ def of_object(thing: Any) -> Origin:
     if module is None:
         return of_module(name, None) if isinstance(name, str) else STANDARD
     return of_loaded(module)
+
+
+def of_class(kind: type) -> Origin:
+    """Of a class, by the module it says it is from if that has it.
+
+    A class that was made at run time says that it is from wherever it was made, such as `types`.
+    """
+    origin = of_object(kind)
+    return origin if origin.kind == "user" or not is_made(kind) or _is_found(kind) else USER
+
+
+def is_made(kind: type) -> bool:
+    """Whether Python made a class; those of C cannot be changed or extended, or are found."""
+    return kind.__flags__ & _FLAGS == _HEAP | _BASE
+
+
+def _is_found(kind: type) -> bool:
+    known = _found.get(id(kind))
+    if known is None:
+        module = sys.modules.get(kind.__module__)
+        known = _found[id(kind)] = (kind, _named(module, kind) is kind or _is_written_in(module, kind))
+    return known[1]
+
+
+def _named(module: ModuleType | None, kind: type) -> Any:
+    place: Any = module
+    for name in kind.__qualname__.split("."):
+        place = vars(place).get(name) if isinstance(place, (type, ModuleType)) else None
+    return place
+
+
+def _is_written_in(module: ModuleType | None, kind: type) -> bool:
+    """Whether a class has a method that stands in a module's file; it may have no name there any more."""
+    file = getattr(module, "__file__", None)
+    codes = (getattr(part, "__code__", None) for part in vars(kind).values())
+    return file is not None and any(code is not None and code.co_filename == file for code in codes)
 
 
 def of_loaded(module: ModuleType) -> Origin:

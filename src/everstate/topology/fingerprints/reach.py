@@ -15,16 +15,16 @@ from everstate.topology.fingerprints import effects, values
 from everstate.topology.fingerprints.distributions import versions_of, zone_data_version
 from everstate.topology.fingerprints.effects import Effect
 from everstate.topology.fingerprints.origins import LIBRARIES
-from everstate.topology.fingerprints.tree import Ref, Tree
+from everstate.topology.fingerprints.tree import Ref, Tree, atom, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from everstate.topology.declarations import Declaration
     from everstate.topology.location import Location
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Definition:
     """A function, class or object of the user's.
 
@@ -60,7 +60,7 @@ class Reach:
         self._numbers: dict[int, int] = {}
         self._kept: list[object] = []  # a number belongs to an object, so its address must not be given to another
         self._current = 0
-        self._open: list[int] = []
+        self._sorting: frozenset[int] = frozenset()
         self._has_paths = False
 
     def tree(self, thing: Any) -> Tree:
@@ -91,6 +91,9 @@ class Reach:
             before, self._current = self._current, number
             try:
                 definition.tree = build()
+            except FingerprintError:
+                self._forget(number)
+                raise
             finally:
                 self._current = before
         self.definitions[self._current].uses.append(number)
@@ -101,15 +104,28 @@ class Reach:
         self.definitions[self._current].declaration = declaration
         return declaration.meaning()
 
-    @contextmanager
-    def inside(self, thing: object) -> Iterator[int | None]:
-        """While the contents of a container are walked; gives how far above it is, if it contains itself."""
-        depth = len(self._open) - self._open.index(id(thing)) if id(thing) in self._open else None
-        self._open.append(id(thing))
-        try:
-            yield depth
-        finally:
-            self._open.pop()
+    def _forget(self, number: int) -> None:
+        """What was begun and cannot be seen, with all that was met inside: nothing may refer to it."""
+        del self.definitions[number:]
+        self._numbers = {thing: known for thing, known in self._numbers.items() if known < number}
+
+    def unordered(self, container: object, parts: Iterable[Any]) -> list[Tree]:
+        """The trees of parts that stand in no order, in one that is the same in every process: by what each is alone.
+
+        A part may lead back to its container, which then says no more about it.
+        """
+        if id(container) in self._sorting:
+            return []
+        inner = frozenset({*self._sorting, id(container)})
+        return [self.value(part) for part in sorted(parts, key=lambda part: self._alone(part, inner))]
+
+    def _alone(self, part: Any, sorting: frozenset[int]) -> str:
+        leaf = atom(part)
+        if leaf is not None:
+            return f"{leaf.kind} {leaf.text}"
+        reach = Reach(self.location)
+        reach._sorting = sorting
+        return digest([reach.value(part), [definition.tree for definition in reach.definitions]])
 
     @contextmanager
     def at(self, location: Location | None) -> Iterator[None]:

@@ -85,7 +85,7 @@ def _root(around: Surroundings, slot: Slot) -> Any:
 def _watch(reach: Reach, around: Surroundings, slot: Slot) -> None:
     """Note what is taken of something under another name, as `d.now` after `d = datetime`."""
     thing = _root(around, slot)
-    kind = origins.of_object(thing) if isinstance(thing, type) else None
+    kind = origins.of_class(thing) if isinstance(thing, type) else None
     if isinstance(thing, ModuleType) or (kind is not None and kind.kind != "user"):
         with reach.at(Location(around.file, slot.line)):
             _taken(reach, thing, slot)
@@ -94,7 +94,7 @@ def _watch(reach: Reach, around: Surroundings, slot: Slot) -> None:
 def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
     rest = list(slot.attributes)
     while rest and isinstance(thing, (ModuleType, type)):
-        if isinstance(thing, type) and origins.of_object(thing).kind == "user":
+        if isinstance(thing, type) and origins.of_class(thing).kind == "user":
             plain = _plain_attribute(thing, rest[0])
             return [plain, *rest[1:]] if plain is not None else [reach.value(thing), *rest]
         name = rest.pop(0)
@@ -120,7 +120,7 @@ def _note_method(reach: Reach, thing: Any, name: str) -> None:
     """A method of an object: `folder.read_text` reads a file whichever folder it is."""
     for base in type(thing).__mro__:
         # By each class that has it: which of them defines it differs between versions.
-        if hasattr(base, name) and origins.of_object(base).kind != "user":
+        if hasattr(base, name) and origins.of_class(base).kind != "user":
             reach.name(f"{name_of(base)}.{name}")
 
 

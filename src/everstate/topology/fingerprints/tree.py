@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -56,12 +57,16 @@ def atom(value: object, *, written: bool = False) -> Atom | None:
     if kind is int:
         return Atom("int", hex(value), written)  # type: ignore[arg-type]  # hexadecimal has no limit of digits
     if kind is float:
-        return Atom("float", value.hex(), written)  # type: ignore[attr-defined]
+        return Atom("float", _float(value), written)  # type: ignore[arg-type]
     if kind is complex:
-        return Atom("complex", f"{value.real.hex()} {value.imag.hex()}", written)  # type: ignore[attr-defined]
+        return Atom("complex", f"{_float(value.real)} {_float(value.imag)}", written)  # type: ignore[attr-defined]
     if kind is bytes:
         return Atom("bytes", value.hex(), written)  # type: ignore[attr-defined]
     return None
+
+
+def _float(value: float) -> str:
+    return value.hex() if value == value else struct.pack(">d", value).hex()  # noqa: PLR0124 - NaN has a sign and more
 
 
 def digest(
