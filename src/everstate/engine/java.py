@@ -20,7 +20,7 @@ from everstate.topology.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: PySpark 4.2 is compiled for this version.
+#: PySpark 4.3 is compiled for this version.
 OLDEST: Final = 17
 
 #: Versions that Everstate is tested with, best first. Among installed ones that nobody chose, these go first.

@@ -19,7 +19,7 @@ def test_worker_python_leaves_out_what_spark_puts_first_and_keeps_the_users_fold
     mine = tmp_path / "my modules"
     spark = tmp_path / "python" / "lib"
     found = paths(
-        PYTHONPATH=f"{spark}/pyspark.zip:{spark}/py4j-0.10.9.9-src.zip:{tmp_path}/spark-core_2.13-4.2.0.jar:{mine}:/other"
+        PYTHONPATH=f"{spark}/pyspark.zip:{spark}/py4j-0.10.9.9-src.zip:{tmp_path}/spark-core_2.13-4.3.0.jar:{mine}:/other"
     )
     assert found[0] == sys.executable
     assert [path for path in found if path.startswith((str(tmp_path), "/other"))] == [str(mine), "/other"]
