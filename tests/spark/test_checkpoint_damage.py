@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,11 @@ def test_undamaged_state_is_accepted(copy):
     assert start(copy)["sums"].generation.shards == 2
 
 
-@pytest.mark.parametrize("part", PARTS)
+#: Without the snapshot of the first version, Spark replays the changes from the beginning.
+NEEDED = [part for part in PARTS if part != "snapshot"]
+
+
+@pytest.mark.parametrize("part", NEEDED)
 def test_file_missing_is_named(copy, part):
     path = PARTS[part](output_folder(copy) / "checkpoint")
     remove(path)
@@ -141,6 +146,82 @@ def test_everything_missing_is_not_taken_for_a_new_output(copy):
     remove(output_folder(copy))
     with pytest.raises(CheckpointMissingError, match="has published batch 3"):
         start(copy)
+
+
+@pytest.fixture(scope="module")
+def long_built(spark, tmp_path_factory):
+    """A log with a service whose state has snapshots of later versions than the first."""
+    from everstate.engine.runner import Runner
+
+    path = tmp_path_factory.mktemp("long") / "log"
+    log = open_log(path)
+    topics = Topics(log)
+    topics.create("payments", partitions=1, compact=True)
+    runner = Runner(service(), log=log.url, session=spark, show=False, cores=2, trigger=0.1)
+    runner.start()
+    stores = output_folder(path) / "checkpoint" / "state"
+    deadline = time.monotonic() + 300
+    sent = 0
+    # Spark uploads snapshots once a minute. Some batches more, and the newest version is not a snapshot itself.
+    while time.monotonic() < deadline and not _snapshots_between(stores):
+        topics.send("payments", [(f"p{sent}", {"account": f"a{sent % 5}", "amount": sent})])
+        sent += 1
+        time.sleep(0.3)
+    runner.stop()
+    log.close()
+    return path, sent
+
+
+def _snapshots_between(stores):
+    """Whether every store has a snapshot after the first version, and changes after that."""
+    shards = [shard for shard in stores.glob("[01]/[01]") if shard.is_dir()]
+    found = [
+        (version(newest(shard, ".zip")), version(newest(shard, ".changelog")))
+        for shard in shards
+        if list(shard.glob("*.zip"))
+    ]
+    return len(found) == 4 and all(1 < snapshot < changes - 2 for snapshot, changes in found)
+
+
+def version(path):
+    return int(path.name.split("_")[0])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("damage", [remove, truncate, flip])
+def test_every_file_damaged_in_turn_is_named_or_not_needed(spark, long_built, tmp_path, damage):
+    from everstate.engine.runner import Runner
+
+    built, sent = long_built
+    path = tmp_path / "log"
+    shutil.copytree(built, path)
+    files = sorted(file for file in (output_folder(path) / "checkpoint").rglob("*") if file.is_file())
+    harmless = [file for file in files if file.stat().st_size and not _refused(path, file, damage)]
+    print(f"{damage.__name__}: {len(files)} files of a checkpoint in turn, {len(harmless)} of them not needed")
+    for file in harmless:
+        damage(file)
+    log = open_log(path)
+    topics = Topics(log)
+    topics.send("payments", [("last", {"account": "a0", "amount": 7})])
+    Runner(service(), log=log.url, session=spark, show=False, cores=2).run(once=True)
+    sums = {f"a{n}": {"total": sum(range(n, sent, 5))} for n in range(5)}
+    sums["a0"]["total"] += 7
+    assert topics.table("sums") == sums
+    log.close()
+
+
+def _refused(path, file, damage):
+    """Whether a start on a checkpoint with this damage ends with a named error; the file is as before afterwards."""
+    content = file.read_bytes()
+    damage(file)
+    try:
+        start(path)
+    except StateError as error:
+        return "--recalculate" in str(error)
+    else:
+        return False
+    finally:
+        file.write_bytes(content)
 
 
 def test_rocksdb_table_missing_is_named(copy):

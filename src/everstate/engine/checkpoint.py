@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.engine.folder import CURE
 from everstate.log import vectors
 from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError
+from everstate.topology.exhaustion import exhausted, exhaustion
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from everstate.log.protocol import Vector
+    from everstate.topology.errors import EverstateError
 
 #: Spark keeps at least so many batches in its logs, with the state files that they need.
 RETAINED_BATCHES: Final = 100
@@ -130,6 +132,9 @@ def verify(path: Path, content: bytes) -> None:
         raise damaged(path, "its content does not match its checksum")
 
 
-def damaged(path: Path, reason: object) -> CheckpointDamagedError:
-    """The error for a file that cannot be used."""
+def damaged(path: Path, reason: object) -> EverstateError:
+    """The error for a file that cannot be used; one that could not be opened for want of something is not damaged."""
+    lacking = exhaustion(reason) if isinstance(reason, OSError) else None
+    if lacking is not None:
+        return exhausted(lacking, f"{path} cannot be read")
     return CheckpointDamagedError(f"{path} is damaged: {reason}", hint=CURE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everstate.engine.folder import service_folder
+from everstate.engine.reports import REPORTS
 from everstate.engine.settings import Settings, log_address
 from everstate.generations.generation import Event, History, build_lease, own_dead_letters, own_topic
 from everstate.generations.registry import Registry, now_ms
@@ -58,7 +59,7 @@ def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]
                 log.delete_topic(topic)
     # The archive of a source is no state: where the topic has let records go, it is all that is left of them.
     present = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
-    cleared = sorted(path.name for path in present if path.name != HISTORY)
+    cleared = sorted(path.name for path in present if path.name not in {HISTORY, REPORTS})
     for name in cleared:
         shutil.rmtree(home / name)
     return cleared

@@ -6,14 +6,18 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from everstate.engine.failures import root_cause, workers_were_lost
+from everstate.engine.backoff import Backoff
+from everstate.engine.failures import is_transient, root_cause
 from everstate.engine.inspection import orderly_end
 from everstate.engine.job import Job
 from everstate.engine.past import past_of
 from everstate.engine.query import QueryPlan, start_query
-from everstate.engine.session import java_lives
+from everstate.engine.reports import report_file
+from everstate.engine.session import java_lives, java_process
 from everstate.engine.sink import Sink
+from everstate.engine.watchdog import LOOK_S, Watchdog, thread_lives, work_of
 from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.topology.errors import StalledError
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from everstate.generations.generation import Generation
     from everstate.kernels.migration import Migration
     from everstate.log.protocol import Lease, Log, Vector
+    from everstate.topology.errors import EverstateError
     from everstate.topology.unit import Unit
 
 logger = logging.getLogger(__name__)
@@ -70,8 +75,11 @@ class Execution:
         self._settings = settings
         self._query: StreamingQuery | None = None
         self._once = False
-        self._restarts = 0
-        self._began = 0.0
+        self._backoff = Backoff(settings.restarts)
+        self._watchdog = Watchdog(settings.stall_timeout, lambda: work_of(java_process()))
+        self._began = self._watched = 0.0
+        self._due: float | None = None
+        self._done = 0
         generation = output.generation
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
@@ -121,33 +129,90 @@ class Execution:
         try:
             self._query = start_query(self._spark(), self._plan, self._sink, self._settings, once=once)
         except Exception as error:
-            raise root_cause(error, self.name) from error
+            raise self._named(error) from error
 
     def active(self) -> bool:
-        """Whether it runs.
+        """Whether it runs, or is about to be started again.
 
         Raises:
-            EverstateError: If it has failed.
+            EverstateError: If it has failed, and trying again has not helped or cannot help.
         """
+        if self._due is not None:
+            if time.monotonic() >= self._due:
+                self._start_again()
+            return True
         if self._query is None:
             return False
+        if self._sink.tally.batches > self._done:
+            self._done = self._sink.tally.batches
+            self._backoff.succeeded()
         failure: BaseException | None
         try:
             if self._query.isActive:
+                self._require_life(self._query)
                 return True
             failure = self._sink.failure or self._query.exception()
         except Exception as error:  # noqa: BLE001 - whatever it is, it gets a name
             failure = self._sink.failure or error
         if failure is None:
             return False
+        self._retry(failure)
+        return True
+
+    def _retry(self, failure: BaseException) -> None:
+        """Start it again in a while.
+
+        Raises:
+            EverstateError: If that cannot help, or has not helped so far.
+        """
         alive = java_lives()
-        if alive and workers_were_lost(failure) and self._restarts < self._settings.restarts:
-            self._restarts += 1
-            logger.warning("Output %s lost its Python workers and is started again.", self.name)
-            self._sink.failure = None
+        named = self._named(failure, alive=alive)
+        delay = self._backoff.failed() if alive and is_transient(failure) else None
+        if delay is None:
+            raise named from None
+        logger.warning("Output %s is started again in %.0f s: %s", self.name, delay, named.message)
+        self._due = time.monotonic() + delay
+
+    def _start_again(self) -> None:
+        self._due = None
+        self._sink.failure = None
+        try:
+            if self._query is not None:
+                self._query.stop()
             self.start(once=self._once)
-            return True
-        raise root_cause(failure, self.name, java_lives=alive) from None
+        except Exception as error:  # noqa: BLE001 - whatever it is, it gets a name
+            self._retry(error)
+
+    def _require_life(self, query: StreamingQuery) -> None:
+        """Look now and then whether it does something.
+
+        Raises:
+            StalledError: If it does nothing any more.
+        """
+        now = time.monotonic()
+        if now < self._watched + LOOK_S:
+            return
+        self._watched = now
+        if not thread_lives(query) and query.isActive:
+            raise (
+                self._sink.failure
+                or query.exception()
+                or StalledError(
+                    f"the query of output {self.name!r} has lost its thread in Spark", hint="Run the service again."
+                )
+            )
+        status = query.status
+        sign = (self._sink.tally.batches, status["message"], status["isTriggerActive"])
+        still = self._watchdog.stalled(sign, in_batch=bool(status["isTriggerActive"]))
+        if still is not None:
+            raise StalledError(
+                f"the query of output {self.name!r} has done nothing for {still:.0f} s: {status['message']}",
+                hint="Run the service again. If a function of yours waits that long, raise EVERSTATE_STALL_TIMEOUT.",
+            )
+
+    def _named(self, error: BaseException, *, alive: bool = True) -> EverstateError:
+        report = report_file(self.output.folder.home)
+        return root_cause(error, self.name, java_lives=alive, report=report if report.exists() else None)
 
     def coming_up(self) -> bool:
         """Whether it has been started, and has neither done its first batch nor found that there is nothing to do.
@@ -166,7 +231,7 @@ class Execution:
 
     def stop(self, deadline: float) -> None:
         """Let the batch in progress finish, then stop the query and note that it ended in an orderly way."""
-        query = self._query
+        query, self._due = self._query, None
         if query is None:
             return
         while query.isActive and self._in_batch(query) and time.monotonic() < deadline:

@@ -14,11 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.folder import CURE
 from everstate.topology import errors
-from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError, EngineError, EverstateError
+from everstate.topology.errors import (
+    CheckpointDamagedError,
+    CheckpointMissingError,
+    EngineError,
+    EverstateError,
+    LogBusyError,
+    ResourceError,
+    StalledError,
+)
+from everstate.topology.exhaustion import chain, exhausted, exhaustion
 from everstate.topology.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _MARK: Final = "everstate-error:"
 _MARKED: Final = re.compile(re.escape(_MARK) + r"(?P<code>[A-Za-z0-9+/=]+);")
@@ -29,6 +39,10 @@ _STATE: Final = re.compile(
 )
 _GONE: Final = re.compile(r"FileNotFoundException|NoSuchFileException|does not exist")
 _WORKER_LOST: Final = re.compile(r"Python worker (?:exited unexpectedly|failed to connect)|EOFException")
+#: A connection between the service's own processes that broke, or did not come about in time.
+_CONNECTION: Final = re.compile(
+    r"Connection (?:reset|refused)|Broken pipe|CANNOT_OPEN_SOCKET|SocketTimeoutException|SocketException|TimeoutError"
+)
 
 
 class CarriedError(Exception):
@@ -70,13 +84,16 @@ def decoded(text: str) -> EverstateError | None:
     return error
 
 
-def root_cause(error: BaseException, output: str, *, java_lives: bool = True) -> EverstateError:
+def root_cause(
+    error: BaseException, output: str, *, java_lives: bool = True, report: Path | None = None
+) -> EverstateError:
     """What a failed query is called in Everstate's words.
 
     Args:
         error: What Spark, Py4J or the sink raised.
         output: The output whose query it was.
         java_lives: Whether the Java process is there; what breaks when it ends looks like many other failures.
+        report: Where Spark reports what it does.
     """
     if isinstance(error, EverstateError):
         return error
@@ -84,6 +101,17 @@ def root_cause(error: BaseException, output: str, *, java_lives: bool = True) ->
     carried_error = decoded(text)
     if carried_error is not None:
         return carried_error
+    found = _named(error, text, output, java_lives=java_lives)
+    if report is not None:
+        found.hint = f"{found.hint} Spark's own report: {report}"
+    return found
+
+
+def _named(error: BaseException, text: str, output: str, *, java_lives: bool) -> EverstateError:
+    # First of all: whatever else a full disk breaks, such as state that cannot be loaded, is whole when there is space.
+    lacking = exhaustion(error)
+    if lacking is not None:
+        return exhausted(lacking, f"the query of output {output!r} failed")
     if not java_lives or java_is_gone(error):
         return EngineError(
             f"Spark's Java process ended while output {output!r} was running",
@@ -103,6 +131,19 @@ def root_cause(error: BaseException, output: str, *, java_lives: bool = True) ->
     )
 
 
+def is_transient(error: BaseException) -> bool:
+    """Whether a query that failed of this may succeed if it is started again: nothing is wrong with code or state."""
+    if isinstance(error, EverstateError):
+        return isinstance(error, (ResourceError, LogBusyError, StalledError))
+    if java_is_gone(error):
+        return False
+    text = _text(error)
+    found = decoded(text)
+    if found is not None:
+        return is_transient(found)
+    return bool(_WORKER_LOST.search(text) or _CONNECTION.search(text)) or exhaustion(error) is not None
+
+
 def workers_were_lost(error: BaseException) -> bool:
     """Whether a query failed because its Python workers ended or did not start in time; starting it again may help."""
     text = _text(error)
@@ -111,21 +152,12 @@ def workers_were_lost(error: BaseException) -> bool:
 
 def java_is_gone(error: BaseException) -> bool:
     """Whether the connection to the Java process broke."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if type(seen).__name__ in {"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "Py4JError"}:
-            return True
-        seen = seen.__cause__ or seen.__context__
-    return False
+    names = {"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "Py4JError"}
+    return any(type(one).__name__ in names for one in chain(error))
 
 
 def _text(error: BaseException) -> str:
-    parts = []
-    seen: BaseException | None = error
-    while seen is not None:
-        parts.append(f"{type(seen).__name__}: {seen}")
-        seen = seen.__cause__ or seen.__context__
-    return "\n".join(parts)
+    return "\n".join(f"{type(one).__name__}: {one}" for one in chain(error))
 
 
 def _worker_line(text: str) -> str:

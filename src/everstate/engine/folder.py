@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.log import vectors
 from everstate.topology.errors import CheckpointDamagedError, ConfigurationError
+from everstate.topology.exhaustion import exhausted, exhaustion
 
 if TYPE_CHECKING:
     from everstate.log.protocol import Log, Vector
@@ -153,8 +154,13 @@ def read_document(path: Path) -> dict[str, Any] | None:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        lacking = exhaustion(error)
+        if lacking is not None:
+            raise exhausted(lacking, f"{path} cannot be read") from error
         raise CheckpointDamagedError(f"{path} cannot be read: {error}", hint=CURE) from error
+    except ValueError as error:
+        raise CheckpointDamagedError(f"{path} is damaged: {error}", hint=CURE) from error
     if not isinstance(document, dict) or document.pop(_DIGEST, None) != _digest(document):
         raise CheckpointDamagedError(f"{path} is damaged: its content does not match its checksum", hint=CURE)
     return document

@@ -10,6 +10,7 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any
 
+from everstate.engine.changelog import lineage
 from everstate.engine.checkpoint import (
     RETAINED_BATCHES,
     batch_end,
@@ -122,9 +123,8 @@ def _number(value: object) -> int:
 
 
 def _check_state(checkpoint: Path, done: list[int], shards: int, operators: int) -> None:
-    """Every store's chain: the newest snapshot and each batch's changes since."""
-    commits = {batch: read_commit(checkpoint, batch) for batch in done}
-    newest = commits[done[-1]].state_ids
+    """What each store's next version builds on."""
+    newest = [read_commit(checkpoint, batch) for batch in done][-1].state_ids
     path = checkpoint / "commits" / str(done[-1])
     if sorted(newest) != [str(number) for number in range(operators)]:
         raise damaged(path, f"it names the state of {len(newest)} steps instead of {operators}")
@@ -134,8 +134,7 @@ def _check_state(checkpoint: Path, done: list[int], shards: int, operators: int)
         _check_description(checkpoint / "state" / operator)
         for partition in range(shards):
             store = checkpoint / "state" / operator / str(partition)
-            versions = {batch + 1: commits[batch].state_ids[operator][partition] for batch in done}
-            _check_store(store, versions, done[-1] + 1)
+            _check_store(store, done[-1] + 1, partitions[partition])
 
 
 def _check_description(folder: Path) -> None:
@@ -148,34 +147,50 @@ def _check_description(folder: Path) -> None:
             read_verified(path)
 
 
-def _check_store(store: Path, versions: dict[int, str], newest: int) -> None:
-    """From the newest version back to a snapshot; Spark takes one of the first version already."""
-    for version in range(newest, 0, -1):
-        if version not in versions:
-            break
-        name = f"{version}_{versions[version]}"
-        snapshot, changes = store / f"{name}.zip", store / f"{name}.changelog"
-        if snapshot.exists():
-            _check_snapshot(snapshot)
-            if version == newest and changes.exists():
-                _check_file(changes)
-            return
-        _check_file(changes)
-    oldest = min(versions)
-    raise CheckpointMissingError(f"{store / f'{oldest}_{versions[oldest]}.zip'} or a later one is missing", hint=CURE)
+def _check_store(store: Path, version: int, identity: str) -> None:
+    """What Spark loads for a version: its snapshot, or the newest of its lineage with all changes since."""
+    newest = _snapshot(store, version, identity)
+    if newest.exists():
+        _check_snapshot(newest)
+        return
+    changes = _changes(store, version, identity)
+    try:
+        versions = {**lineage(_check_file(changes)), version: identity}
+    except ValueError as error:
+        raise damaged(changes, error) from error
+    found = [number for number in sorted(versions) if _snapshot(store, number, versions[number]).exists()]
+    first = min(versions)
+    if found:
+        _check_snapshot(_snapshot(store, found[-1], versions[found[-1]]))
+    elif first != 1:
+        raise CheckpointMissingError(f"{_snapshot(store, first, versions[first])} is missing", hint=CURE)
+    since = found[-1] if found else 0
+    for number in range(since + 1, version + 1):
+        if number not in versions:
+            raise damaged(changes, f"its lineage leaves out version {number}")
+        _check_file(_changes(store, number, versions[number]))
 
 
-def _check_file(path: Path) -> None:
+def _snapshot(store: Path, version: int, identity: str) -> Path:
+    return store / f"{version}_{identity}.zip"
+
+
+def _changes(store: Path, version: int, identity: str) -> Path:
+    return store / f"{version}_{identity}.changelog"
+
+
+def _check_file(path: Path) -> bytes:
     content = read_verified(path)
     beside = path.with_name(f"{path.name}.crc")
     if not beside.exists():
-        return
+        return content
     try:
         size = int(json.loads(read_verified(beside))["mainFileSize"])
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(beside, error) from error
     if size != len(content):
         raise damaged(path, f"it has {len(content)} bytes instead of {size}")
+    return content
 
 
 def _check_snapshot(path: Path) -> None:

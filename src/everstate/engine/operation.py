@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 import threading
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from everstate.engine.folder import service_folder
 from everstate.engine.history import Archiving, Archivist
 from everstate.engine.leases import Leases
+from everstate.engine.limits import Limits, watched_folders
 from everstate.engine.planning import make_plan, unchanged
+from everstate.engine.reports import report_file
 from everstate.engine.settings import Settings, log_address
 from everstate.engine.wishes import Wishes
 from everstate.generations.comparison import Comparisons
@@ -19,7 +24,6 @@ from everstate.log.opening import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -148,7 +152,8 @@ class Operation:
         from everstate.engine.spark import Spark  # noqa: PLC0415
 
         checked = unchanged(planned, site.log, site.home) if site.leases.publishes() else {}
-        spark = Spark(self.settings, f"everstate {self.service.name}", self._session)
+        report = report_file(site.home)
+        spark = Spark(self.settings, f"everstate {self.service.name}", report, self._session)
         try:
             if runs:
                 spark.begin()
@@ -172,12 +177,25 @@ class Operation:
                     site.leases,
                     self.settings,
                     progress,
+                    self._limits(site),
                     self.stopping,
                     started or threading.Event(),
                 )
                 self._follow(course, deployment, rollout)
         finally:
             spark.stop()
+
+    def _limits(self, site: Site) -> Limits:
+        """What the service could run out of."""
+        from everstate.engine.session import java_process  # noqa: PLC0415 - see above
+
+        log = None if "://" in site.log.url else Path(site.log.url)
+        scratch = self.settings.scratch_dir or Path(tempfile.gettempdir())
+        folders = [(site.home, "the state"), (log, "the log"), (scratch, "RocksDB's working files")]
+        return Limits(
+            watched_folders(folders),
+            lambda: {os.getpid(): "The service", **({java: "Spark's Java"} if (java := java_process()) else {})},
+        )
 
     def _follow(self, course: Callable[[Deployment, Rollout], None], deployment: Deployment, rollout: Rollout) -> None:
         try:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 #: What the last stage gives: one line of JSON a shard, with what it has staged and counted.
 REPORT: Final = "report string"
 
+#: How long Spark's state store may take for an answer, in seconds. It takes milliseconds; but the thread that answers
+#: may have died, and without a limit the worker would wait for it for ever.
+ANSWER_S: Final = 300.0
+
 
 class StageProcessor(StatefulProcessor):
     """Runs stages of a unit on the shards that Spark hands it.
@@ -38,6 +42,7 @@ class StageProcessor(StatefulProcessor):
 
     def init(self, handle: Any) -> None:
         """Declare the state."""
+        handle._statefulProcessorApiClient._client_socket.settimeout(ANSWER_S)  # noqa: SLF001 - its version is pinned
         self._pages = handle.getMapState("pages", "store int, page int", "block binary")
         self._bookkeeping = handle.getValueState("bookkeeping", "content binary")
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everstate.engine.deployment import Deployment, Roster
     from everstate.engine.execution import Execution
     from everstate.engine.leases import Leases
+    from everstate.engine.limits import Limits
     from everstate.engine.progress import Progress
     from everstate.engine.settings import Settings
     from everstate.plan.actions import Action
@@ -35,6 +36,7 @@ class Rollout:
         leases: Those of publishing and of building.
         settings: Operational settings.
         progress: Shows it.
+        limits: What it could run out of.
         stopping: Set when the service has to stop.
         started: Set when its queries have been started.
     """
@@ -46,6 +48,7 @@ class Rollout:
         leases: Leases,
         settings: Settings,
         progress: Progress,
+        limits: Limits,
         stopping: threading.Event,
         started: threading.Event,
     ) -> None:
@@ -54,6 +57,7 @@ class Rollout:
         self._leases = leases
         self._settings = settings
         self._progress = progress
+        self._limits = limits
         self._stopping = stopping
         self._started = started
 
@@ -242,6 +246,7 @@ class Rollout:
         if executions:
             for execution in list(self._roster.executions.values()):
                 self._require_active(execution)
+        self._limits.look()
         self._progress.update()
         return not self._stopping.wait(_LOOK_S)
 

@@ -6,8 +6,8 @@ import contextlib
 import logging
 import os
 import subprocess
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+import threading
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -16,12 +16,16 @@ from pyspark.sql import SparkSession
 from everstate.engine.archive import java_options
 from everstate.engine.checkpoint import RETAINED_BATCHES
 from everstate.engine.java import find_java
+from everstate.engine.limits import raise_open_files
 from everstate.engine.relay import Relay
+from everstate.engine.reports import Aside, logging_options
 from everstate.engine.workers import worker_environment
 from everstate.log.spark_source import LogSource
 from everstate.topology.errors import EngineError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from everstate.engine.settings import Settings
 
 #: Attempts of a task: a worker that was killed does not end the query.
@@ -40,10 +44,15 @@ STATE: Final[dict[str, str]] = {
     "spark.sql.streaming.minBatchesToRetain": str(RETAINED_BATCHES),
     # Damage is named, not worked around.
     f"{_STORE}.autoSnapshotRepair.enabled": "false",
+    # Without it, stopping a query waits for ever for a thread that does not end.
+    "spark.sql.streaming.stopTimeout": "60000",
 }
 
 #: On a busy machine a Python worker takes longer to say hello than the 15 seconds that Spark gives it.
 _HANDSHAKE: Final = {"spark.python.authenticate.socketTimeout": "60s"}
+
+#: Longer than stopping the queries may take, of which each has its own limit.
+_STOP_S: Final = 90.0
 
 #: What makes small batches quick.
 PACE: Final[dict[str, str]] = {
@@ -57,8 +66,13 @@ PACE: Final[dict[str, str]] = {
 }
 
 
-def start_session(settings: Settings, name: str) -> SparkSession:
+def start_session(settings: Settings, name: str, report: Path | None = None) -> SparkSession:
     """Start Spark in this process.
+
+    Args:
+        settings: Operational settings.
+        name: What Spark calls the application.
+        report: The file that Java reports to; None for the terminal.
 
     Raises:
         EngineError: If there is no Java, or it does not start, or this process has a session of another kind.
@@ -68,17 +82,20 @@ def start_session(settings: Settings, name: str) -> SparkSession:
             "this process runs a Spark session already",
             hint="Stop it first, or run the service in a process of its own: everstate run SERVICE.py",
         )
+    raise_open_files()
+    if report is not None:
+        report.parent.mkdir(parents=True, exist_ok=True)
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.update(worker_environment())
     if settings.log_level == "ERROR":
         # What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_not_from_py4j)
-    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings).items()))
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings, report).items()))
     pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
         gateway = launch_gateway(conf, popen_kwargs=pipes)
-        relay = Relay(gateway.proc.stderr)
+        relay = Relay(gateway.proc.stderr, aside=Aside(report) if report is not None else None)
         relay.start()
         context = SparkContext(conf=conf, gateway=gateway)
         # A connection that breaks because Java ended would be reported as a traceback, ahead of our own message.
@@ -95,12 +112,8 @@ def _not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
 
 
-def session_options(settings: Settings) -> dict[str, str]:
+def session_options(settings: Settings, report: Path | None = None) -> dict[str, str]:
     """Everything the session is told."""
-    quiet = Path(__file__).with_name("log4j2.properties")
-    levels = f"-Deverstate.level={settings.log_level}"
-    if settings.log_level != "ERROR":
-        levels += f" -Deverstate.failures={settings.log_level}"
     options = {
         "spark.master": f"local[{settings.used_cores},{TASK_ATTEMPTS}]",
         "spark.api.mode": "classic",
@@ -110,7 +123,7 @@ def session_options(settings: Settings) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": settings.memory,
         "spark.driver.extraJavaOptions": " ".join(
-            [java_options(full_compiler=settings.full_compiler), f"-Dlog4j2.configurationFile={quiet.as_uri()}", levels]
+            [java_options(full_compiler=settings.full_compiler), *logging_options(settings.log_level, report)]
         ),
         "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
@@ -137,6 +150,12 @@ def query_session(session: SparkSession, shards: int) -> SparkSession:
     return own
 
 
+def java_process() -> int | None:
+    """The number of Spark's Java process; None if there is none."""
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - there is no public way to ask
+    return None if process is None else int(process.pid)
+
+
 def java_lives() -> bool:
     """Whether Spark's Java process runs; asked after a failure, so it is given a moment to be gone."""
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - there is no public way to ask
@@ -149,20 +168,31 @@ def java_lives() -> bool:
     return False
 
 
+def _stop_quietly(session: SparkSession, gateway: Any) -> None:
+    with contextlib.suppress(Exception):
+        session.stop()
+    with contextlib.suppress(Exception):
+        if gateway is not None:
+            gateway.shutdown()
+
+
 def stop_session(session: SparkSession) -> None:
     """Stop Spark; a Java process that has ended already is no error."""
     gateway = SparkContext._gateway  # noqa: SLF001 - there is no public way to end the Java process
-    with contextlib.suppress(Exception):
-        session.stop()
+    # In a thread of its own: a call to a Java process that hangs has no end, and this one has.
+    stopping = threading.Thread(target=_stop_quietly, args=(session, gateway), name="spark-stop", daemon=True)
+    stopping.start()
+    stopping.join(_STOP_S)
     if gateway is None:
         return
-    with contextlib.suppress(Exception):
-        gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
         with contextlib.suppress(Exception):
             process.stdin.close()
             process.wait(timeout=20)
+        with contextlib.suppress(Exception):
+            process.kill()  # one that has ended is not touched
+            process.wait(timeout=5)
     # A Java process that was killed leaves these behind, and a later session would talk to it.
     SparkContext._gateway = None  # noqa: SLF001
     SparkContext._jvm = None  # noqa: SLF001

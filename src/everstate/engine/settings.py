@@ -41,7 +41,9 @@ class Settings:
         log_level: What Spark reports on the terminal.
         heartbeat: Seconds between two signs of life of the service's lease.
         stop_timeout: Seconds that a stopping service waits for the batch in progress.
-        restarts: How often the query of an output is started again after its Python workers were lost.
+        restarts: How often in a row the query of an output is started again after something that may pass: lost Python
+            workers, a full disk, a broken connection. It waits longer each time, and a committed batch ends the row.
+        stall_timeout: Seconds without any sign of work after which a batch is given up; 0 for never.
         retain_generations: How many replaced generations of an output keep their state, so that going back to them
             needs no replay.
         approval: What happens to a cutover that would remove much: "wait" leaves the active generation in place until
@@ -63,7 +65,8 @@ class Settings:
     log_level: str = "ERROR"
     heartbeat: float = 3.0
     stop_timeout: float = 60.0
-    restarts: int = 3
+    restarts: int = 10
+    stall_timeout: float = 600.0
     retain_generations: int = 1
     approval: str = "wait"
     tombstone_share: float = 0.2
@@ -80,6 +83,7 @@ class Settings:
         self._require(self.heartbeat > 0, "heartbeat", "a number of seconds above 0")
         self._require(self.stop_timeout >= 0, "stop_timeout", "a number of seconds, 0 or more")
         self._require(self.restarts >= 0, "restarts", "a number, 0 or more")
+        self._require(self.stall_timeout >= 0, "stall_timeout", "a number of seconds, 0 or more")
         self._require(self.recalculation_records > 0, "recalculation_records", "a number of records, 1 or more")
         self._require(self.retain_generations >= 0, "retain_generations", "a number, 0 or more")
         self._require(self.approval in _APPROVALS, "approval", f"one of {', '.join(_APPROVALS)}")
@@ -157,6 +161,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "heartbeat": float,
     "stop_timeout": float,
     "restarts": int,
+    "stall_timeout": float,
     "recalculation_records": int,
     "retain_generations": int,
     "approval": str,

@@ -9,6 +9,7 @@ from everstate.engine.session import start_session, stop_session
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -21,11 +22,13 @@ class Spark:
     Args:
         settings: Operational settings.
         name: What Spark calls the application.
+        report: The file that its Java process reports to.
         given: A session to work in, which stays; without it there is one of its own, which ends with `stop`.
     """
 
-    def __init__(self, settings: Settings, name: str, given: SparkSession | None = None) -> None:
+    def __init__(self, settings: Settings, name: str, report: Path, given: SparkSession | None = None) -> None:
         self._settings = settings
+        self._report = report
         self._name = name
         self._given = given
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="spark-start")
@@ -48,7 +51,7 @@ class Spark:
 
     def _begun(self) -> Future[SparkSession]:
         if self._starting is None:
-            self._starting = self._threads.submit(start_session, self._settings, self._name)
+            self._starting = self._threads.submit(start_session, self._settings, self._name, self._report)
         return self._starting
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ EverstateError
 │   ├── TopicNotFoundError       no such topic
 │   ├── TopicExistsError         it is there already
 │   ├── OffsetOutOfRangeError    those records are gone, or not there yet
+│   ├── LogBusyError             another process holds the log's lock for too long: try again
 │   └── SegmentDamagedError      stored bytes do not match their checksum: restore them
 ├── LeaseError                   another process owns this
 │   ├── LeaseHeldError           it is alive: stop it first
@@ -36,7 +37,11 @@ EverstateError
 │   ├── UserFunctionError        a function of the service raised
 │   ├── StateValueError          a function put something into its state that cannot be stored
 │   └── NumberOverflowError      an integer result does not fit into 64 bits
+├── ResourceError                the machine gives no more of something; nothing is damaged: free some, run again
+│   ├── DiskFullError            no space is left on a disk, or a quota is used up
+│   └── OpenFilesError           too many files are open
 └── EngineError                  Spark, Java or a worker failed: the message says what to do
+    └── StalledError             a query lives but does nothing
 """
 
 from __future__ import annotations
@@ -158,6 +163,10 @@ class OffsetOutOfRangeError(LogError, LookupError):
     """Those records are gone, or not there yet."""
 
 
+class LogBusyError(LogError):
+    """Another process has held the log's lock for too long."""
+
+
 class SegmentDamagedError(LogError):
     """Stored bytes do not match their checksum."""
 
@@ -238,5 +247,21 @@ class NumberOverflowError(RecordError, ArithmeticError):
     """An integer result does not fit into 64 bits."""
 
 
+class ResourceError(EverstateError):
+    """The machine gives no more of something. Nothing is damaged: free some, and run it again."""
+
+
+class DiskFullError(ResourceError):
+    """No space is left on a disk, or a quota is used up."""
+
+
+class OpenFilesError(ResourceError):
+    """Too many files are open."""
+
+
 class EngineError(EverstateError, RuntimeError):
     """Spark, Java or a worker failed."""
+
+
+class StalledError(EngineError):
+    """A query lives but does nothing."""

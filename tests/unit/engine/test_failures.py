@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from everstate.engine.failures import CarriedError, carried, decoded, encoded, root_cause
+from everstate.engine.failures import CarriedError, carried, decoded, encoded, is_transient, root_cause
 from everstate.topology.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,
     DecodeError,
+    DiskFullError,
     EngineError,
     EverstateError,
+    FencedError,
+    LogBusyError,
+    OpenFilesError,
     RecordError,
     SegmentDamagedError,
+    StalledError,
     TopicNotFoundError,
 )
 from everstate.topology.location import Location
@@ -84,3 +91,54 @@ def test_root_cause_unknown_error_is_an_engine_error_with_its_text():
     found = root_cause(ValueError("odd"), "totals")
     assert isinstance(found, EngineError)
     assert "odd" in str(found)
+
+
+FULL = "java.io.IOException: No space left on device"
+FILES = "java.net.SocketException: Too many open files"
+
+
+@pytest.mark.parametrize("wrapper", ["[CANNOT_LOAD_STATE_STORE.X] cannot load: {}", "StateStoreException: {}", "{}"])
+@pytest.mark.parametrize(("text", "kind"), [(FULL, DiskFullError), (FILES, OpenFilesError)])
+def test_root_cause_of_what_has_run_out_is_never_damage(wrapper, text, kind):
+    found = root_cause(RuntimeError(wrapper.format(text)), "totals")
+    assert type(found) is kind
+    assert "Nothing is damaged" in str(found)
+    assert "--recalculate" not in str(found)
+
+
+def test_root_cause_names_the_file_of_sparks_report():
+    found = root_cause(RuntimeError("[CANNOT_LOAD_STATE_STORE.X] odd"), "totals", report=Path("/state/spark.log"))
+    assert "/state/spark.log" in str(found)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(FULL),
+        RuntimeError(FILES),
+        OSError(28, "No space left on device"),
+        RuntimeError("Python worker exited unexpectedly (crashed)"),
+        RuntimeError("java.net.SocketException: Connection reset"),
+        RuntimeError("TimeoutError: timed out"),
+        LogBusyError("locked"),
+        StalledError("still"),
+        CarriedError(encoded(DiskFullError("full"))),
+    ],
+)
+def test_failure_that_may_pass_is_transient(error):
+    assert is_transient(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("[CANNOT_LOAD_STATE_STORE.X] Checksum verification failed"),
+        FencedError("taken"),
+        SegmentDamagedError("x"),
+        CarriedError(encoded(RecordError("record: Connection reset, No space left on device"))),
+        ConnectionRefusedError(111, "refused"),
+        ValueError("odd"),
+    ],
+)
+def test_failure_that_will_not_pass_is_not_transient(error):
+    assert not is_transient(error)

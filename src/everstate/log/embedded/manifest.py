@@ -14,11 +14,14 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from everstate.topology.errors import LogError
+from everstate.topology.errors import LogBusyError, LogError
+from everstate.topology.exhaustion import exhausted, exhaustion, shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from everstate.topology.errors import EverstateError
 
 FORMAT: Final = 2
 BUSY_SECONDS: Final = 30
@@ -220,9 +223,13 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             return
 
 
-def _named(error: sqlite3.Error, path: Path) -> LogError:
+def _named(error: sqlite3.Error, path: Path) -> EverstateError:
+    # SQLite says no more than "disk I/O error" or "unable to open" where a file could not grow or be opened.
+    lacking = exhaustion(error) or (shortage(path.parent) if isinstance(error, sqlite3.OperationalError) else None)
+    if lacking is not None:
+        return exhausted(lacking, f"the log's manifest {path} cannot be used")
     if isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error)):
-        return LogError(
+        return LogBusyError(
             f"the log's manifest {path} stayed locked for {BUSY_SECONDS} s",
             hint="Another process holds it; see which one with: fuser " + str(path),
         )

@@ -1,0 +1,104 @@
+"""Tells what has run out on the machine from what is damaged.
+
+A full disk and a limit of open files surface anywhere: as a number in Python, as a sentence of SQLite, RocksDB or
+Arrow, as a line of a Java exception. Files are whole afterwards, and the cure is another one than that for damage, so
+whoever names an error asks here first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from everstate.topology.errors import DiskFullError, OpenFilesError, ResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NUMBERS: Final[dict[int, type[ResourceError]]] = {
+    errno.ENOSPC: DiskFullError,
+    errno.EDQUOT: DiskFullError,
+    errno.EFBIG: DiskFullError,
+    errno.EMFILE: OpenFilesError,
+    errno.ENFILE: OpenFilesError,
+}
+#: A disk with less than this is full: files grow by some blocks at a time.
+_LEAST: Final = 128 * 1024
+#: How the system, SQLite and Java put it.
+_WORDS: Final[dict[type[ResourceError], re.Pattern[str]]] = {
+    DiskFullError: re.compile(
+        r"No space left on device|[Dd]is[ck] quota exceeded|database or disk is full|SQLITE_FULL"
+        r"|File too large|not enough space|ENOSPC|EDQUOT"
+    ),
+    OpenFilesError: re.compile(r"Too many open files|EMFILE|ENFILE"),
+}
+_HINTS: Final[dict[type[ResourceError], str]] = {
+    DiskFullError: "Nothing is damaged: free some space there, then run the service again; it goes on where it was.",
+    OpenFilesError: (
+        "Nothing is damaged: raise the limit of open files (ulimit -n 65536), then run the service again; it goes on "
+        "where it was."
+    ),
+}
+
+
+def exhaustion(error: BaseException) -> type[ResourceError] | None:
+    """What has run out, if that is why an error was raised; looks at its causes, too.
+
+    Example:
+        >>> exhaustion(OSError(28, "No space left on device")).__name__
+        'DiskFullError'
+        >>> exhaustion(ValueError("not a number")) is None
+        True
+    """
+    for one in chain(error):
+        if isinstance(one, ResourceError):
+            return type(one)
+        if isinstance(one, OSError) and one.errno in _NUMBERS:
+            return _NUMBERS[one.errno]
+        found = exhaustion_in(str(one))
+        if found is not None:
+            return found
+    return None
+
+
+def exhaustion_in(text: str) -> type[ResourceError] | None:
+    """What has run out according to the text of an error."""
+    return next((kind for kind, words in _WORDS.items() if words.search(text)), None)
+
+
+def exhausted(kind: type[ResourceError], what: str) -> ResourceError:
+    """The error for something that failed because it ran out.
+
+    Example:
+        >>> print(exhausted(DiskFullError, "the query of output 'totals' failed"))
+        the query of output 'totals' failed: no space is left on the disk
+          Nothing is damaged: free some space there, then run the service again; it goes on where it was.
+    """
+    reason = "no space is left on the disk" if kind is DiskFullError else "too many files are open"
+    return kind(f"{what}: {reason}", hint=_HINTS.get(kind, _HINTS[DiskFullError]))
+
+
+def shortage(folder: Path) -> type[ResourceError] | None:
+    """What there is none of at this moment: space on a folder's disk, or open files.
+
+    For errors that do not say why something failed.
+    """
+    try:
+        with Path(os.devnull).open("rb"):
+            return DiskFullError if shutil.disk_usage(folder).free < _LEAST else None
+    except OSError as error:
+        return _NUMBERS.get(error.errno or 0)
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and what caused it, each once."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or following.__context__
