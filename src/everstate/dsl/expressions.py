@@ -8,16 +8,15 @@ import polars as pl
 
 from everstate.dsl.arguments import shown
 from everstate.dsl.functions import function
-from everstate.topology.errors import SchemaError, UnknownColumnError, UnsupportedError
+from everstate.topology.errors import SchemaError, UnknownColumnError
+from everstate.topology.expressions import rows, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from everstate.topology.functions import Function
     from everstate.topology.location import Location
     from everstate.topology.schema import Schema
-
-_ROW_BY_ROW = "Use group_by(...).agg(...) for what needs several rows; here each row is seen alone."
 
 
 def as_expression(part: pl.Expr | str, location: Location | None) -> pl.Expr:
@@ -33,54 +32,51 @@ def as_expression(part: pl.Expr | str, location: Location | None) -> pl.Expr:
     )
 
 
-def resolve(expressions: Sequence[pl.Expr], schema: dict[str, pl.DataType], location: Location | None) -> pl.Schema:
+def resolve(expressions: Sequence[pl.Expr], schema: Mapping[str, pl.DataType], location: Location | None) -> pl.Schema:
     """Names and types of what expressions give on these columns.
 
     Raises:
         UnknownColumnError: A column is not there.
-        SchemaError: The types do not fit.
-        UnsupportedError: It needs more than one row.
+        SchemaError: The types do not fit, or it would fail for every record.
+        UnsupportedError: It does not work row by row.
     """
     for expression in expressions:
-        for name in expression.meta.root_names():
-            if name not in schema:
-                raise UnknownColumnError(name, list(schema), location=location)
-        if not _is_row_by_row(expression, location):
-            raise UnsupportedError(
-                f"this expression needs more than one row: {expression}", location=location, hint=_ROW_BY_ROW
-            )
+        rows.check(expression, schema, location)
     try:
-        found = pl.LazyFrame(schema=schema).select(expressions).collect_schema()
+        found = pl.LazyFrame(schema=dict(schema)).select(expressions).collect_schema()
     except pl.exceptions.ColumnNotFoundError as error:
         raise UnknownColumnError(_quoted(str(error)), list(schema), location=location) from None
-    except pl.exceptions.PolarsError as error:
-        raise SchemaError(
-            f"expression does not fit: {str(error).splitlines()[0]}",
-            location=location,
-            hint=f"The columns here are: {', '.join(f'{name} {dtype}' for name, dtype in schema.items())}.",
-        ) from None
-    _refuse_shorter(expressions, location)
+    except trial.POLARS_ERRORS as error:
+        raise _misfit(trial.reason_of(error), schema, location) from None
+    reason = trial.failure(expressions, schema)
+    if reason is not None:
+        raise _misfit(reason, schema, location)
     return found
 
 
-def _is_row_by_row(expression: pl.Expr, location: Location | None) -> bool:
-    try:
-        return expression.meta.is_row_separable()
-    except pl.exceptions.PolarsError:
-        # Polars asks a function what it gives for columns that are not there.
-        raise UnsupportedError(
-            f"this expression holds a Python function: {expression}",
+def resolve_one(expression: pl.Expr, schema: Mapping[str, pl.DataType], location: Location | None) -> pl.DataType:
+    """The type of what an expression gives, where it must give one column.
+
+    Raises:
+        SchemaError: It gives several, or none; and as for `resolve`.
+    """
+    found = resolve([expression], schema, location)
+    if len(found) != 1:
+        raise SchemaError(
+            f"one column is needed here, this gives {', '.join(found) or 'none'}: {expression}",
             location=location,
-            hint="Pass the function itself: map(fn) or filter(fn).",
-        ) from None
+            hint="Bring them together: pl.all_horizontal(...), pl.sum_horizontal(...), or one expression for each.",
+        )
+    return next(iter(found.values()))
 
 
-def _refuse_shorter(expressions: Sequence[pl.Expr], location: Location | None) -> None:
-    for expression in expressions:
-        if expression.meta.root_names() and not expression.meta.is_length_preserving():
-            raise UnsupportedError(
-                f"this expression changes the number of rows: {expression}", location=location, hint=_ROW_BY_ROW
-            )
+def _misfit(reason: str, schema: Mapping[str, pl.DataType], location: Location | None) -> SchemaError:
+    columns = ", ".join(f"{name}: {dtype}" for name, dtype in schema.items())
+    return SchemaError(
+        f"expression does not fit: {reason}",
+        location=location,
+        hint=f"cast() brings values to one type. The columns here are: {columns or 'none'}.",
+    )
 
 
 def _quoted(text: str) -> str:
@@ -93,7 +89,7 @@ def predicate(
     """A filter's condition: a Boolean expression, or a function."""
     if isinstance(part, (pl.Expr, str)):
         expression = as_expression(part, location)
-        (dtype,) = resolve([expression], schema.polars, location).values()
+        dtype = resolve_one(expression, schema.polars, location)
         if dtype != pl.Boolean:
             raise SchemaError(
                 f"a filter needs true or false, this gives {dtype}: {expression}",

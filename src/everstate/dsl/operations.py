@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from everstate.dsl.arguments import shown
-from everstate.dsl.expressions import as_expression, predicate, resolve
+from everstate.dsl.expressions import as_expression, predicate, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
 from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
 from everstate.topology.keys import KeySpec
@@ -336,8 +336,15 @@ def keying(
         raise SchemaError("a key needs at least one column", location=location, hint="Name it: group_by('customer')")
     found = resolve(expressions, node.schema.polars, location)
     if len(found) != len(expressions):
-        expressions = [expression for name in found for expression in (pl.col(name),)]
+        expressions = _one_by_one(expressions, list(found))
     return Keying(KeySpec.of(dict(found), location=location), by=tuple(expressions))
+
+
+def _one_by_one(expressions: Sequence[pl.Expr], names: Sequence[str]) -> list[pl.Expr]:
+    """Expressions that give several columns, as one for each column."""
+    if all(expression.meta.is_column_selection() for expression in expressions):
+        return [pl.col(name) for name in names]
+    return [pl.struct(expressions).struct.field(name) for name in names]
 
 
 def rekeyed(node: Node, by: Keying, location: Location | None) -> RekeyStream | RekeyTable:
@@ -354,15 +361,15 @@ def foreign_keying(node: Node, on: Any, key_type: pl.DataType | None, location: 
     """How a row's foreign key is made; its column has a name of Everstate's own, so that the row keeps its columns."""
     if isinstance(on, (str, pl.Expr)):
         expression = as_expression(on, location)
-        (dtype,) = resolve([expression], node.schema.polars, location).values()
+        dtype = resolve_one(expression, node.schema.polars, location)
         return Keying(KeySpec.of({"$fk": dtype}, location=location), by=(expression.alias("$fk"),))
     if isinstance(on, (list, tuple)):
         if not on:
             raise SchemaError("on= names no column", location=location, hint="on='customer', or on=['region', 'id']")
         expressions = [as_expression(part, location) for part in on]
-        found = resolve(expressions, node.schema.polars, location)
+        dtypes = [resolve_one(expression, node.schema.polars, location) for expression in expressions]
         names = [f"$fk{place}" for place in range(len(expressions))]
-        key = KeySpec.of(dict(zip(names, found.values(), strict=True)), location=location)
+        key = KeySpec.of(dict(zip(names, dtypes, strict=True)), location=location)
         return Keying(key, by=tuple(e.alias(n) for e, n in zip(expressions, names, strict=True)))
     if key_type is None:
         raise SchemaError(

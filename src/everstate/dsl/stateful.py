@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from everstate.dsl.arguments import shown
-from everstate.dsl.expressions import as_expression, resolve
+from everstate.dsl.expressions import as_expression, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
 from everstate.dsl.operations import relabelled, with_key
 from everstate.topology.aggregates import Leaves, leaf_dtype
@@ -43,8 +43,8 @@ def aggregated(
         raise SchemaError("agg() needs at least one aggregate", location=location, hint="agg(orders=es.count())")
     columns: dict[str, pl.DataType] = {}
     for leaf in leaves.leaves:
-        dtype = None if leaf.input is None else _only(resolve([leaf.input], node.schema.polars, location))
-        by_dtype = None if leaf.by is None else _only(resolve([leaf.by], node.schema.polars, location))
+        dtype = None if leaf.input is None else resolve_one(leaf.input, node.schema.polars, location)
+        by_dtype = None if leaf.by is None else resolve_one(leaf.by, node.schema.polars, location)
         columns[leaf.column] = leaf_dtype(leaf, dtype, by_dtype, location=location)
     found = resolve([expression for _, expression in results], columns, location)
     values = Schema.of_polars(dict(found), location=location)
@@ -245,9 +245,11 @@ def _output_name(expression: pl.Expr, location: Location | None) -> str:
             location=location,
             hint="agg(total=col('amount').sum())",
         )
-    return expression.meta.output_name()
-
-
-def _only(found: pl.Schema) -> pl.DataType:
-    (dtype,) = found.values()
-    return dtype
+    try:
+        return expression.meta.output_name()
+    except pl.exceptions.PolarsError:
+        raise SchemaError(
+            f"agg() needs one column for each aggregate, this gives several: {expression}",
+            location=location,
+            hint="Name them: agg(a=col('a').sum(), b=col('b').sum())",
+        ) from None

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
+
+from everstate.topology.expressions.trial import POLARS_ERRORS, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.kernels.ledger import Ledger
     from everstate.topology.nodes import Node
+
+#: How the text of an expression shows a division, and a list.
+_DIVISION: Final = re.compile(r"\) (/|//|%|trunc_div) \(|sql_(div|rem)")
+_LISTS: Final = re.compile(
+    r"list|arr\.|split|extract|find_many|ranges|spaces|repeat_by|json_decode|map\.", re.IGNORECASE
+)
 
 
 def evaluate(
@@ -29,7 +38,7 @@ def evaluate(
     """
     try:
         return rows, select_rows(rows, expressions)
-    except pl.exceptions.PolarsError:
+    except POLARS_ERRORS:
         return _halved(rows, expressions, ledger, node)
 
 
@@ -37,19 +46,24 @@ def _halved(
     rows: pl.DataFrame, expressions: Sequence[pl.Expr], ledger: Ledger, node: Node
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Evaluate parts, ever smaller around the rows that fail; a stack, since a batch may hold many of them."""
-    good: list[tuple[pl.DataFrame, pl.DataFrame]] = [(rows.clear(), select_rows(rows.clear(), expressions))]
+    good = [(rows.clear(), _nothing(rows, expressions))]
     waiting = [rows]
     while waiting:
         part = waiting.pop()
         try:
             good.append((part, select_rows(part, expressions)))
-        except pl.exceptions.PolarsError as error:
+        except POLARS_ERRORS as error:
             if part.height == 1:
-                ledger.dead(part, [_reason(error)], node)
-            else:
+                ledger.dead(part, [reason_of(error)], node)
+            elif part.height:
                 middle = part.height // 2
                 waiting += [part[middle:], part[:middle]]
     return pl.concat([part for part, _ in good]), pl.concat([values for _, values in good])
+
+
+def _nothing(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
+    """No values, of the types that the expressions give, whether or not they can be evaluated."""
+    return pl.DataFrame(schema=rows.lazy().select(expressions).collect_schema())
 
 
 def select_rows(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
@@ -57,7 +71,8 @@ def select_rows(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFr
 
     Polars divides a column by a constant by multiplying with its reciprocal, but a single row, a chunk of a single row
     or a column of one repeated value by division: another last digit for another cut of the same input. So every row
-    is evaluated as one of several.
+    is evaluated as one of several. The items of lists are divided as one column, too: where lists may be divided, rows
+    are evaluated twice over, so that no item is ever alone.
 
     Example:
         >>> import polars as pl
@@ -66,17 +81,21 @@ def select_rows(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFr
         >>> many["a"][0] == one["a"][0]
         True
     """
-    if rows.height == 1:
-        doubled = pl.DataFrame([pl.concat([column, column]) for column in rows])
-        return select_rows(doubled, expressions)[:1]
+    height = rows.height
     columns = rows.get_columns()
-    if any(1 in column.chunk_lengths() for column in columns):
+    if height == 1 or (height and _divides_items(expressions, columns)):
+        columns = [pl.concat([column, column], rechunk=True) for column in columns]
+    elif any(1 in column.chunk_lengths() for column in columns):
         columns = [column.rechunk() for column in columns]
     rows = pl.DataFrame(columns)  # a column that holds one value for all rows becomes one like the others
     values = rows.select(expressions)
-    # An expression made of literals alone gives one row, whatever the frame's height.
-    return values if values.height == rows.height else rows.with_columns(expressions).select(values.columns)
+    if values.height != rows.height:
+        # An expression made of literals alone gives one row, whatever the frame's height.
+        values = rows.with_columns(expressions).select(values.columns)
+    return values[:height]
 
 
-def _reason(error: pl.exceptions.PolarsError) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+def _divides_items(expressions: Sequence[pl.Expr], columns: Sequence[pl.Series]) -> bool:
+    """Whether the items of lists may be divided: there are lists, or functions that make some, and a division."""
+    texts = [text for expression in expressions if _DIVISION.search(text := str(expression))]
+    return bool(texts) and (any(_LISTS.search(text) for text in texts) or any(c.dtype.is_nested() for c in columns))

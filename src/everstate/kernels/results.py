@@ -13,6 +13,7 @@ from everstate.kernels.expressions import select_rows
 from everstate.kernels.groups import last_order
 from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
 from everstate.topology.errors import RecordError
+from everstate.topology.expressions.trial import POLARS_ERRORS, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ def results(
     try:
         evaluated = [expression.cast(node.schema.polars[name]).alias(name) for name, expression in node.results]
         values = select_rows(leaves, [pl.col(KEY), *(pl.col(name) for name in ORDER), *evaluated])
-    except pl.exceptions.PolarsError:
+    except POLARS_ERRORS:
         raise _failure(node, leaves) from None
     return Results(present, values.hstack(keys[list(node.key.names)]))
 
@@ -105,10 +106,10 @@ def _failure(node: Aggregate, leaves: pl.DataFrame) -> RecordError:
     for number in range(leaves.height):
         try:
             leaves[number].select(expression for _, expression in node.results)
-        except pl.exceptions.PolarsError as error:
+        except POLARS_ERRORS as error:
             key = leaves[KEY][number].decode(errors="replace")
             return RecordError(
-                f"the result of the group {key!r} cannot be calculated: {str(error).splitlines()[0]}",
+                f"the result of the group {key!r} cannot be calculated: {reason_of(error)}",
                 location=node.location,
                 hint="Write agg() so that it gives null instead, such as cast(..., strict=False).",
             )

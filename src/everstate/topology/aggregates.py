@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from everstate.topology.errors import UnsupportedError
+from everstate.topology.expressions.refusals import call_of, refusal
+from everstate.topology.expressions.rows import offence
+from everstate.topology.expressions.trees import columns_of
 
 if TYPE_CHECKING:
     from everstate.topology.location import Location
@@ -113,6 +116,16 @@ def _refused(leaf: Leaf, dtype: pl.DataType, hint: str, location: Location | Non
     return UnsupportedError(f"there is no {leaf.kind} of {dtype}", location=location, hint=hint)
 
 
+#: Parts of a tree that hold no aggregate of the group: constants, and what happens to the items of one list.
+_OPAQUE = frozenset({"Literal", "evaluation"})
+
+
+def _any_type(tree: Any) -> list[pl.DataType]:
+    """Types are looked at when the leaves' are known; here every part may be a list."""
+    del tree
+    return [pl.List(pl.Null)]
+
+
 class Leaves:
     """Collects the leaves of several expressions; equal calls share one leaf."""
 
@@ -124,20 +137,22 @@ class Leaves:
     def take_apart(self, expression: pl.Expr) -> pl.Expr:
         """The expression with each aggregate call replaced by the column of its leaf."""
         tree = json.loads(_serialise(expression, self.location))
-        rest = _expression(self._walk(tree))
-        stray = [name for name in rest.meta.root_names() if not name.startswith("$a")]
-        if stray or not rest.meta.is_row_separable():
+        rest = self._walk(tree)
+        stray = [name for name in columns_of(rest) if not name.startswith("$a")]
+        found = offence(rest, _any_type)
+        if stray or found is not None:
+            why = f"{call_of(found.reason)} needs other groups" if found else f"{stray[0]!r} is not in an aggregate"
             raise UnsupportedError(
-                f"agg() cannot keep this up to date: {expression}", location=self.location, hint=_HINT
+                f"agg() cannot keep this up to date, {why}: {expression}", location=self.location, hint=_HINT
             )
-        return rest
+        return _expression(rest)
 
     def _walk(self, tree: Any) -> Any:
         call = _call(tree, self.location)
         if call is not None:
             return {"Column": self._leaf(tree, *call).column}
         if isinstance(tree, dict):
-            return {name: self._walk(part) for name, part in tree.items()}
+            return {name: part if name in _OPAQUE else self._walk(part) for name, part in tree.items()}
         if isinstance(tree, list):
             return [self._walk(part) for part in tree]
         return tree
@@ -159,13 +174,14 @@ class Leaves:
 
     def _row_expression(self, tree: Any) -> pl.Expr:
         expression = _expression(tree)
-        if not (expression.meta.is_row_separable() and expression.meta.is_length_preserving()):
-            raise UnsupportedError(
-                f"the input of an aggregate must be computed row by row: {expression}",
-                location=self.location,
-                hint=_HINT,
-            )
-        return expression
+        found = offence(tree, _any_type)
+        if found is None:
+            return expression
+        refused = refusal(found.reason, found.tree, expression, self.location)
+        if found.reason == "Filter":
+            refused.hint = 'Give null to the rows that do not count: pl.when(col("y") > 0).then(col("x")).sum().'
+        refused.message = f"the input of an aggregate must be computed row by row; {refused.message}"
+        raise refused
 
 
 def _call(tree: Any, location: Location | None) -> tuple[str, Any, dict[str, Any]] | None:
