@@ -107,7 +107,7 @@ def test_expression_that_is_refused_depends_on_more_than_its_row(call: str) -> N
 def test_expressions_of_another_polars_get_the_same_verdict(file) -> None:
     trees = json.loads(file.read_text())
     assert len(trees) > 500
-    verdicts = {call: offence(tree, lambda part: _types(part)) is None for call, tree in trees.items()}
+    verdicts = {call: offence(tree, _types) is None for call, tree in trees.items()}
     assert {call for call, fine in verdicts.items() if fine} == set(ROWS) & set(trees)
 
 
@@ -130,7 +130,7 @@ def test_expressions_of_this_polars_are_written_as_its_golden_file_says() -> Non
     ],
 )
 def test_node_that_nobody_has_looked_at_is_refused(tree) -> None:
-    assert offence(tree, lambda part: _types(part)) is not None
+    assert offence(tree, _types) is not None
 
 
 def _types(tree) -> list[pl.DataType] | None:
