@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.declarations import DECLARED, declaration_of
 from everstate.topology.fingerprints import origins
+from everstate.topology.fingerprints.assembly import Assembly
+from everstate.topology.fingerprints.evaluation import Usage
 from everstate.topology.fingerprints.outsiders import name_of, package_name
-from everstate.topology.fingerprints.slots import Surroundings, all_known, cells, filled
+from everstate.topology.fingerprints.slots import Surroundings, all_known, cells, filled, filled_slot, watch
 from everstate.topology.fingerprints.sources import FunctionNode, syntax_of
 from everstate.topology.fingerprints.syntax import HARMLESS, decorators_template, last_name, template_of
 from everstate.topology.location import Location
@@ -91,16 +93,40 @@ def _definition(reach: Reach, call: FunctionType) -> Tree:
                 raise reach.refused(f"there is no source that compiles to {call.__qualname__}", hint=_NO_SOURCE)
             return ["unseen", said]
         template = _template(node, annotated=_annotations_matter(node, call))
-        reach.keywords |= template.keywords
-        reach.spreads |= template.spreads
-        for name, line in template.methods.items():
-            reach.method(name, Location(code.co_filename, line))
         around = Surroundings(call)
-        slots = filled(reach, around, template)
+        tree, slots = _assembled(reach, call, template)
         own = [reach.value(around.cells["__class__"])] if "__class__" in around.cells else []
         defaults = [reach.value(value) for value in call.__defaults__ or ()]
         named = [[name, reach.value(value)] for name, value in sorted((call.__kwdefaults__ or {}).items())]
-        return [template.tree, slots, own, defaults, named, _attributes(reach, call), said]
+        return [tree, slots, own, defaults, named, _attributes(reach, call), said]
+
+
+def _assembled(reach: Reach, call: FunctionType, template: Template) -> tuple[Tree, list[Tree]]:
+    """A function's tree in its one form, and what is in its slots."""
+    form = reach.forms.form(call, template)
+    assembly = Assembly(None if reach.forms.plain or reach.forms.looks else Usage.of(form.tree))
+    tree = assembly.tree(form.tree)
+    reach.keywords |= assembly.keywords
+    reach.spreads |= assembly.spreads
+    for included in form.included:
+        _note(reach, included)
+    return tree, [filled_slot(reach, hole.around, hole.slot) for hole in assembly.holes]
+
+
+def _note(reach: Reach, call: FunctionType) -> None:
+    """What a function does to things that are not known."""
+    template, around = template_of_function(call), Surroundings(call)
+    if template is not None:
+        reach.stored |= template.stored
+        watch(reach, around, template)
+        for name, line in template.methods.items():
+            reach.method(name, Location(around.file, line))
+
+
+def template_of_function(call: FunctionType) -> Template | None:
+    """The template of a function; None if there is no source of it."""
+    node = syntax_of(call.__code__, call.__globals__)
+    return None if node is None else _template(node, annotated=_annotations_matter(node, call))
 
 
 def _template(node: FunctionNode, *, annotated: bool) -> Template:

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from everstate.topology.errors import FingerprintError
-from everstate.topology.fingerprints import effects, values
+from everstate.topology.fingerprints import effects, functions, values
+from everstate.topology.fingerprints.canonical import Forms
 from everstate.topology.fingerprints.distributions import versions_of, zone_data_version
 from everstate.topology.fingerprints.effects import Effect
+from everstate.topology.fingerprints.holes import with_attributes
 from everstate.topology.fingerprints.origins import LIBRARIES
+from everstate.topology.fingerprints.revealing import SETTERS, reveals
 from everstate.topology.fingerprints.tree import Ref, Tree, atom, digest
 
 if TYPE_CHECKING:
@@ -48,13 +51,16 @@ class Reach:
         packages: Versions of the distributions reached, by name.
         keywords: Names by which anything in it passes arguments.
         spreads: Something passes arguments whose names cannot be told.
+        stored: Names of attributes that anything in it sets; `*` if that may be any.
         location: Where in the user's code the walk is.
+        forms: Functions in the form that all ways to write them have in common.
     """
 
-    def __init__(self, location: Location | None) -> None:
+    def __init__(self, location: Location | None, *, plain: bool = False) -> None:
         self.packages: dict[str, str] = {}
         self.keywords: set[str] = set()
         self.spreads = False
+        self.stored: set[str] = set()
         self.location = location
         self.definitions = [Definition()]
         self._numbers: dict[int, int] = {}
@@ -62,6 +68,7 @@ class Reach:
         self._current = 0
         self._sorting: frozenset[int] = frozenset()
         self._has_paths = False
+        self.forms = Forms(functions.template_of_function, plain=plain)
 
     def tree(self, thing: Any) -> Tree:
         """The tree of a function or object with everything that it reaches.
@@ -71,10 +78,13 @@ class Reach:
         """
         try:
             root = self.value(thing)
+            if self.forms.looks and not self.forms.plain:
+                self.__init__(self.location, plain=True)  # type: ignore[misc]  # all of it, as it is written
+                root = self.value(thing)
         except RecursionError:
             raise self.refused("this is nested too deeply to be compared", hint="Use a flatter structure.") from None
         self._check_effects()
-        return [root, [definition.tree for definition in self.definitions[1:]]]
+        return with_attributes([root, [definition.tree for definition in self.definitions[1:]]], self.stored)
 
     def value(self, thing: Any) -> Tree:
         """The tree of anything, within this walk."""
@@ -86,6 +96,7 @@ class Reach:
         if number is None:
             number = self._numbers[id(thing)] = len(self.definitions)
             self._kept.append(thing)
+            self.forms.looks |= isinstance(thing, type) and "__del__" in vars(thing)
             definition = Definition()
             self.definitions.append(definition)
             before, self._current = self._current, number
@@ -150,6 +161,8 @@ class Reach:
         """Something outside the user's code is reached by this name."""
         if dotted.startswith("zoneinfo."):
             self.zone_data()
+        self.forms.looks |= reveals(dotted)
+        self.stored |= {"*"} if dotted in SETTERS else set()
         if dotted == "pathlib.Path":
             self._has_paths = True
         kind = effects.kind_of(dotted)

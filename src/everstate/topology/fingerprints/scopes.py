@@ -91,6 +91,18 @@ def all_arguments(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
 
 
+def yields(node: Function) -> bool:
+    """Whether a function is a generator: what it holds of others does not count."""
+    waiting: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(part, (*FUNCTIONS, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(part))
+    return False
+
+
 def _collect(nodes: Iterable[ast.AST], scope: Scope) -> None:
     waiting = list(nodes)
     while waiting:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from everstate.topology.fingerprints.scopes import Imported
     from everstate.topology.fingerprints.templates import Slot, Template
 
-_MISSING: Final = object()
+MISSING: Final = object()
 
 
 class Surroundings:
@@ -32,10 +32,10 @@ class Surroundings:
         self.cells = cells(call)
 
     def named(self, name: str) -> Any:
-        """What a name stands for; `_MISSING` if it is not there yet."""
+        """What a name stands for; `MISSING` if it is not there yet."""
         if name in self.cells:
             return self.cells[name]
-        return self.globals.get(name, getattr(builtins, name, _MISSING))
+        return self.globals.get(name, getattr(builtins, name, MISSING))
 
 
 def cells(call: FunctionType) -> dict[str, Any]:
@@ -51,40 +51,46 @@ def cells(call: FunctionType) -> dict[str, Any]:
 
 def filled(reach: Reach, around: Surroundings, template: Template) -> list[Tree]:
     """The trees of a template's slots."""
+    watch(reach, around, template)
+    return [filled_slot(reach, around, slot) for slot in template.slots]
+
+
+def watch(reach: Reach, around: Surroundings, template: Template) -> None:
+    """Note what is taken of slots that have got another name inside a function."""
     for slot in template.watched:
         _watch(reach, around, slot)
-    return [_slot(reach, around, slot) for slot in template.slots]
 
 
 def all_known(around: Surroundings, template: Template) -> bool:
     """Whether every name of a template stands for something."""
-    return all(around.named(slot.name) is not _MISSING for slot in template.slots)
+    return all(around.named(slot.name) is not MISSING for slot in template.slots)
 
 
 def annotation(reach: Reach, kind: type, template: Template) -> Tree:
     """An annotation of a class that is kept as text."""
     names = vars(sys.modules.get(kind.__module__, builtins))
     inside = {**names, **{name: part for name, part in vars(kind).items() if not name.startswith("__")}}
-    slots = [_taken(reach, inside.get(s.name, getattr(builtins, s.name, _MISSING)), s) for s in template.slots]
+    slots = [_taken(reach, inside.get(s.name, getattr(builtins, s.name, MISSING)), s) for s in template.slots]
     return ["text", template.tree, slots]
 
 
-def _slot(reach: Reach, around: Surroundings, slot: Slot) -> Tree:
+def filled_slot(reach: Reach, around: Surroundings, slot: Slot) -> Tree:
     """What a name from outside stands for, with the attributes that are left to be taken when the function runs."""
     with reach.at(Location(around.file, slot.line)):
-        package = None if slot.imported is None else _package_of(slot.imported)
+        package = None if slot.imported is None else package_of(slot.imported)
         if package is not None:
             return _unloaded(reach, package, slot)
-        return _taken(reach, _root(around, slot), slot)
+        return _taken(reach, root(around, slot), slot)
 
 
-def _root(around: Surroundings, slot: Slot) -> Any:
+def root(around: Surroundings, slot: Slot) -> Any:
+    """What the name of a slot stands for; `MISSING` if it is not there."""
     return around.named(slot.name) if slot.imported is None else _import(slot.imported, around.package)
 
 
 def _watch(reach: Reach, around: Surroundings, slot: Slot) -> None:
     """Note what is taken of something under another name, as `d.now` after `d = datetime`."""
-    thing = _root(around, slot)
+    thing = root(around, slot)
     kind = origins.of_class(thing) if isinstance(thing, type) else None
     if isinstance(thing, ModuleType) or (kind is not None and kind.kind != "user"):
         with reach.at(Location(around.file, slot.line)):
@@ -100,8 +106,8 @@ def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
         name = rest.pop(0)
         if isinstance(thing, ModuleType) and origins.of_loaded(thing).kind != "user":
             reach.name(f"{thing.__name__}.{name}")
-        thing = _attribute(thing, name)
-    if thing is _MISSING:
+        thing = attribute(thing, name)
+    if thing is MISSING:
         return ["unbound", slot.name, *slot.attributes]
     if rest and not isinstance(thing, (ModuleType, type)):
         _note_method(reach, thing, rest[0])
@@ -124,21 +130,22 @@ def _note_method(reach: Reach, thing: Any, name: str) -> None:
             reach.name(f"{name_of(base)}.{name}")
 
 
-def _attribute(thing: Any, name: str) -> Any:
-    found = getattr(thing, name, _MISSING)
-    if found is _MISSING and isinstance(thing, ModuleType) and hasattr(thing, "__path__"):
+def attribute(thing: Any, name: str) -> Any:
+    """An attribute, or a module of a package; `MISSING` if there is none."""
+    found = getattr(thing, name, MISSING)
+    if found is MISSING and isinstance(thing, ModuleType) and hasattr(thing, "__path__"):
         return _module(f"{thing.__name__}.{name}")
     return found
 
 
-def _package_of(imported: Imported) -> str | None:
+def package_of(imported: Imported) -> str | None:
     """The package that an import inside a function is of; such a module is not loaded just to look at it."""
     top = imported.module.partition(".")[0]
     if imported.level or top in sys.stdlib_module_names:
         return None
-    loaded = sys.modules.get(top)
-    if loaded is not None and getattr(loaded, "__file__", None):
-        origin = origins.of_loaded(loaded)
+    known = sys.modules.get(top)
+    if known is not None and getattr(known, "__file__", None):
+        origin = origins.of_loaded(known)
         return origin.package or None
     return owner_of_top(top)
 
@@ -154,15 +161,18 @@ def _unloaded(reach: Reach, package: str, slot: Slot) -> Tree:
 
 
 def _import(imported: Imported, package: str) -> Any:
+    module = loaded(imported, package)
+    return module if imported.name is None or module is MISSING else attribute(module, imported.name)
+
+
+def loaded(imported: Imported, package: str) -> Any:
+    """The module that an import inside a function is of; `MISSING` if there is none."""
     name = imported.module
     if imported.level:
         parts = package.split(".")
         above = parts[: len(parts) - imported.level + 1]
         name = ".".join([*above, name] if name else above)
-    module = _module(name)
-    if imported.name is None or module is _MISSING:
-        return module
-    return _attribute(module, imported.name)
+    return _module(name)
 
 
 def _module(name: str) -> Any:
@@ -171,4 +181,4 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        return _MISSING
+        return MISSING

@@ -52,12 +52,21 @@ class Candidate:
 
 @dataclass(eq=False)
 class SourceText:
-    """A file's text as syntax, with what its statements compile to."""
+    """A file's text as syntax, with what its statements compile to.
+
+    Attributes:
+        file: Where it is.
+        text: The text.
+        candidates: The functions in it.
+        imports: The imports outside of functions.
+        rebound: Names that functions declare `global` or `nonlocal`.
+    """
 
     file: str
     text: str
     candidates: list[Candidate] = field(default_factory=list)
     imports: list[ast.stmt] = field(default_factory=list)
+    rebound: set[str] = field(default_factory=set)
     _compiled: dict[tuple[int, int], list[CodeType]] = field(default_factory=dict)
 
     @classmethod
@@ -72,6 +81,8 @@ class SourceText:
             for node in ast.walk(statement):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                     found.candidates.append(Candidate(node, statement))
+                elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                    found.rebound.update(node.names)
         return found
 
     def find(self, code: CodeType) -> FunctionNode | None:
@@ -145,6 +156,12 @@ def syntax_of(code: CodeType, names: dict[str, Any]) -> FunctionNode | None:
         else:
             return None
     return _found[place][1]
+
+
+def rebound_names(file: str, names: dict[str, Any]) -> set[str] | None:
+    """Names that functions of a file declare `global` or `nonlocal`, so that they may change; None without a text."""
+    known = _texts.get(file) or next(_readings(file, names), None)
+    return None if known is None else known.rebound
 
 
 def _readings(file: str, names: dict[str, Any]) -> Iterator[SourceText]:

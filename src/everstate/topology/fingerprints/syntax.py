@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.fingerprints import scopes
+from everstate.topology.fingerprints.revealing import ASKING, LOOKING, REVEALING, SETTING
 from everstate.topology.fingerprints.scopes import Function, Imported, Scope
-from everstate.topology.fingerprints.templates import Slot, Template
+from everstate.topology.fingerprints.templates import Local, Open, Slot, Template, is_constant, numbered
 from everstate.topology.fingerprints.tree import Parameter, Tree, atom
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Fields that mean nothing, or that the code around says already.
 _SKIPPED: Final = frozenset({"ctx", "kind", "type_comment", "type_ignores", "type_params"})
-#: Functions through which code can see its own local names.
-_LOOKING: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
 #: Decorators that do not look at annotations.
 HARMLESS: Final = frozenset(
     {
@@ -50,7 +49,9 @@ def template_of(node: Function, *, annotated: bool) -> Template:
         node: Its syntax.
         annotated: Something acts on its annotations, so that they belong to its meaning.
     """
-    builder = _Builder(named=any(isinstance(part, ast.Name) and part.id in _LOOKING for part in ast.walk(node)))
+    named = _sees_names(node)
+    builder = _Builder(named=named)
+    builder.template.looks = named
     builder.template.tree = builder.function(node, None, annotated=annotated, outermost=True)
     return builder.template
 
@@ -58,7 +59,7 @@ def template_of(node: Function, *, annotated: bool) -> Template:
 def decorators_template(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Template:
     """What stands after the `@` above a function."""
     builder = _Builder(named=False)
-    builder.template.tree = [builder.node(decorator, Scope(None)) for decorator in node.decorator_list]
+    builder.template.tree = numbered([builder.node(decorator, Scope(None)) for decorator in node.decorator_list])
     return builder.template
 
 
@@ -69,7 +70,7 @@ def annotation_template(text: str) -> Template | None:
     except SyntaxError:
         return None
     builder = _Builder(named=False)
-    builder.template.tree = builder.annotation(node, Scope(None))
+    builder.template.tree = numbered(builder.annotation(node, Scope(None)))
     return builder.template
 
 
@@ -77,7 +78,7 @@ class _Builder:
     def __init__(self, *, named: bool) -> None:
         self.template = Template()
         self._named = named
-        self._numbers: dict[tuple[int, str], int] = {}
+        self._locals: dict[tuple[int, str], Local] = {}
         self._aliases: dict[tuple[int, str], Slot] = {}
         self._slots: dict[tuple[str, tuple[str, ...], Imported | None], int] = {}
         self._scopes: list[Scope] = []  # keeps them alive, since they are numbered by identity
@@ -86,6 +87,7 @@ class _Builder:
             ast.Attribute: self._attribute,
             ast.Constant: self._constant,
             ast.UnaryOp: self._unary,
+            ast.Tuple: self._tuple,
             ast.JoinedStr: self._joined,
             ast.Call: self._call,
             ast.Lambda: self.function,
@@ -97,6 +99,9 @@ class _Builder:
             ast.DictComp: self._comprehension,
             ast.GeneratorExp: self._comprehension,
             ast.Assign: self._assignment,
+            ast.Expr: lambda node, scope: ["Expr", self.node(node.value, scope)],
+            ast.Return: self._return,
+            ast.If: self._if,
             ast.AnnAssign: self._annotated_assignment,
             ast.Import: self._import,
             ast.ImportFrom: self._import,
@@ -131,6 +136,7 @@ class _Builder:
         found = []
         for statement in body:
             if isinstance(statement, (ast.Pass, ast.Global, ast.Nonlocal)):
+                self.template.rebinds |= not isinstance(statement, ast.Pass)
                 continue
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 continue  # a docstring, or a text in the place of a comment
@@ -148,6 +154,7 @@ class _Builder:
         scope = scopes.of_function(node, outer)
         self._scopes.append(scope)
         kind = "async function" if isinstance(node, ast.AsyncFunctionDef) else "function"
+        kind += " that yields" if scopes.yields(node) else ""
         defaults: list[Tree] = []
         if outer is not None and not outermost:
             values = [*node.args.defaults, *node.args.kw_defaults]
@@ -155,7 +162,7 @@ class _Builder:
         parameters = self._parameters(node.args, scope)
         hints = self._annotations(node, scope) if annotated else []
         body = (
-            [["Return", ["value", self.node(node.body, scope)]]]
+            [["Return", self.node(node.body, scope)]]
             if isinstance(node, ast.Lambda)
             else self.statements(node.body, scope)
         )
@@ -170,11 +177,11 @@ class _Builder:
         found: list[Tree] = []
         for kind, argument in kinds:
             name = {"parameter": Parameter(argument.arg), "only by name": argument.arg}.get(kind)
-            found.append([kind, self._local(argument.arg, scope), name])
+            found.append([kind, self._bound(argument.arg, scope), name])
         if arguments.vararg is not None:
-            found.append(["rest", self._local(arguments.vararg.arg, scope)])
+            found.append(["rest", self._bound(arguments.vararg.arg, scope)])
         if arguments.kwarg is not None:
-            found.append(["rest by name", self._local(arguments.kwarg.arg, scope)])
+            found.append(["rest by name", self._bound(arguments.kwarg.arg, scope)])
         return found
 
     def _annotations(self, node: Function, scope: Scope) -> list[Tree]:
@@ -194,12 +201,12 @@ class _Builder:
     def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> Tree:
         decorators = [self.node(decorator, scope) for decorator in node.decorator_list]
         acting = any(last_name(decorator) not in HARMLESS for decorator in node.decorator_list)
-        name = self._local(node.name, scope)
+        name = self._bound(node.name, scope)
         return ["define", name, decorators, self.function(node, scope, annotated=acting)]
 
     def _class(self, node: ast.ClassDef, scope: Scope) -> Tree:
         around = [self.node(part, scope) for part in [*node.decorator_list, *node.bases, *node.keywords]]
-        name = self._local(node.name, scope)
+        name = self._bound(node.name, scope)
         inside = scopes.of_class(node, scope)
         self._scopes.append(inside)
         return ["class", name, around, self.statements(node.body, inside)]
@@ -218,15 +225,23 @@ class _Builder:
     # Names
 
     def _local(self, name: str, scope: Scope) -> Tree:
+        self.template.private |= name.startswith("__") and not name.endswith("__")
         binder = scope.binder(name)
         if binder is None:
             return ["global", name]
         if binder.is_class:
             return ["attribute", name]
-        number = self._numbers.setdefault((id(binder), name), len(self._numbers))
-        return ["local", number, name] if self._named else ["local", number]
+        return self._locals.setdefault((id(binder), name), Local(name if self._named else ""))
+
+    def _bound(self, name: str, scope: Scope) -> Tree:
+        found = self._local(name, scope)
+        return ["to", found] if isinstance(found, Local) else found
 
     def _name(self, node: ast.Name, scope: Scope) -> Tree:
+        if isinstance(node.ctx, ast.Del):
+            return ["del", self._local(node.id, scope)]
+        if isinstance(node.ctx, ast.Store):
+            return self._bound(node.id, scope)
         return self._outside(node, (), scope) or self._local(node.id, scope)
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Tree:
@@ -238,10 +253,21 @@ class _Builder:
         if isinstance(base, ast.Name):
             slot = self._outside(base, tuple(reversed(chain)), scope)
             if slot is not None:
+                self.template.looks |= not REVEALING.isdisjoint(chain)
+                self.template.stored |= set() if SETTING.isdisjoint(chain) else {"*"}
                 return slot
             self._watch(base, tuple(reversed(chain)), scope)
+        self._note(node)
         self.template.methods.setdefault(node.attr, node.lineno)
         return ["Attribute", self.node(node.value, scope), node.attr, type(node.ctx).__name__]
+
+    def _note(self, node: ast.Attribute) -> None:
+        self.template.private |= node.attr.startswith("__") and not node.attr.endswith("__")
+        self.template.looks |= node.attr in REVEALING
+        self.template.stored |= {"*"} if node.attr in SETTING else set()
+        if not isinstance(node.ctx, ast.Load):
+            self.template.stored.add(node.attr)
+            self.template.looks |= node.attr == "__init__"
 
     def _outside(self, node: ast.Name, attributes: tuple[str, ...], scope: Scope) -> Tree | None:
         """The slot of a name that means something outside; None if the function binds it."""
@@ -264,7 +290,7 @@ class _Builder:
         if place not in self._slots:
             self._slots[place] = len(self.template.slots)
             self.template.slots.append(slot)
-        return ["slot", self._slots[place]]
+        return Open(self._slots[place])
 
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> Tree | None:
         """An import that is the only one of its name is resolved where the name is used."""
@@ -272,22 +298,36 @@ class _Builder:
         for name, imported in scopes.imported_names(node):
             binder = scope.binder(name)
             if binder is None or binder.imported(name) is None:
-                trees.append([self._local(name, scope), self._slot(Slot(name, (), node.lineno, imported))])
+                trees.append([self._bound(name, scope), self._slot(Slot(name, (), node.lineno, imported))])
         return ["import", *trees] if trees else None
 
     def _named_node(self, node: ast.AST, scope: Scope) -> Tree:
         """A handler or a pattern that binds a name."""
         field_name = "rest" if isinstance(node, ast.MatchMapping) else "name"
         name = getattr(node, field_name)
-        bound = None if name is None else self._local(name, scope)
+        bound = None if name is None else self._bound(name, scope)
         return [bound, self._generic(node, scope, without=field_name)]
 
     # Expressions and statements with more than one way to write them
 
     def _constant(self, node: ast.Constant, scope: Scope) -> Tree:
         del scope
+        self.template.looks |= isinstance(node.value, str) and node.value in REVEALING
         leaf = atom(node.value, written=True)
-        return leaf if leaf is not None else ["constant", repr(node.value)]
+        return leaf if leaf is not None else str(node.value) if node.value is None else "..."
+
+    def _tuple(self, node: ast.Tuple, scope: Scope) -> Tree:
+        """One of constants is a constant."""
+        parts = [self.node(part, scope) for part in node.elts]
+        plain = isinstance(node.ctx, ast.Load) and all(map(is_constant, parts))
+        return ["tuple", parts] if plain else ["Tuple", ["elts", parts]]
+
+    def _return(self, node: ast.Return, scope: Scope) -> Tree:
+        return ["Return", "None" if node.value is None else self.node(node.value, scope)]
+
+    def _if(self, node: ast.If, scope: Scope) -> Tree:
+        test = self.node(node.test, scope)
+        return ["If", test, self.statements(node.body, scope), self.statements(node.orelse, scope)]
 
     def _unary(self, node: ast.UnaryOp, scope: Scope) -> Tree:
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
@@ -331,11 +371,22 @@ class _Builder:
     def _assignment(self, node: ast.Assign, scope: Scope) -> Tree:
         value = self.node(node.value, scope)
         targets = [self.node(target, scope) for target in node.targets]
-        if isinstance(value, list) and value[0] == "slot":
+        if isinstance(value, Open):
             for target in node.targets:
                 if isinstance(target, ast.Name):
-                    self._aliases[id(scope.binder(target.id)), target.id] = self.template.slots[value[1]]
+                    self._aliases[id(scope.binder(target.id)), target.id] = self.template.slots[value.number]
         return ["Assign", targets, value]
+
+
+def _sees_names(node: Function) -> bool:
+    """Whether code sees its own local names; `vars(thing)` sees those of the thing."""
+    parts = list(ast.walk(node))
+    aside = {id(part.func) for part in parts if isinstance(part, ast.Call) and part.args and _name(part) in ASKING}
+    return any(isinstance(part, ast.Name) and part.id in LOOKING and id(part) not in aside for part in parts)
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def last_name(decorator: ast.expr) -> str:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import everstate as es
-from everstate.topology.errors import FingerprintError
+from everstate.topology.errors import EverstateError, FingerprintError
 from everstate.topology.fingerprints import print_unit
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def tried(folder: Path, texts: dict[str, str]) -> Trial:
             fingerprint, refusal = fingerprint_of(main), ""
         except FingerprintError as error:
             fingerprint, refusal = "", error.message
+        except EverstateError:
+            return Trial(None)  # nobody can deploy it
         return Trial(_results(main), fingerprint, refusal)
 
 
