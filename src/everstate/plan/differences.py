@@ -36,7 +36,7 @@ def differences(old: UnitPrint | None, new: UnitPrint | None) -> tuple[Differenc
     found = [
         *_sources(old, new, match),
         *_steps(match),
-        *_parts(match),
+        *_parts(match, comparable=old.scheme == new.scheme),
         *_rewired(match),
         *_settings(old, new, match),
         *_packages(old, new),
@@ -103,9 +103,10 @@ def _step_category(node: NodePrint, with_state: Category) -> Category:
     return with_state if node.stateful else Category.LOGIC
 
 
-def _parts(match: Match) -> Iterator[Difference]:
+def _parts(match: Match, *, comparable: bool) -> Iterator[Difference]:
     for was, now in match.kept:
-        yield from part_differences(was, now, fed_otherwise=now.name in match.fed_otherwise)
+        fed_otherwise = now.name in match.fed_otherwise
+        yield from part_differences(was, now, fed_otherwise=fed_otherwise, comparable=comparable)
 
 
 def _rewired(match: Match) -> Iterator[Difference]:

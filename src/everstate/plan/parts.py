@@ -26,11 +26,15 @@ _CATEGORIES: Final[dict[PartKind, Category]] = {
     "parameter": Category.LOGIC,
     "semantics": Category.LOGIC,
 }
+#: Kinds of parts that may hold code, which is looked at in one way or another.
+_WITH_CODE: Final[frozenset[PartKind]] = frozenset({"function", "grouping", "parameter"})
 #: Steps whose columns the user declares, beside the function that makes them.
 _DECLARING: Final = frozenset({"map", "flat_map", "stateful"})
 
 
-def part_differences(old: NodePrint, new: NodePrint, *, fed_otherwise: bool) -> Iterator[Difference]:
+def part_differences(
+    old: NodePrint, new: NodePrint, *, fed_otherwise: bool, comparable: bool = True
+) -> Iterator[Difference]:
     """What differs inside one step: one difference for each category and line of the user's code.
 
     Values of settings are left out.
@@ -39,6 +43,7 @@ def part_differences(old: NodePrint, new: NodePrint, *, fed_otherwise: bool) -> 
         old: The step as it was.
         new: The step as it is.
         fed_otherwise: The steps that feed it give other columns or keys than before.
+        comparable: Both were looked at in the same way.
     """
     changed = [both for both in changed_parts(old, new) if not configured(both)]
     changed = _by_hand(changed, new, fed_otherwise=fed_otherwise)
@@ -51,7 +56,12 @@ def part_differences(old: NodePrint, new: NodePrint, *, fed_otherwise: bool) -> 
         category, group = list(Category)[order], list(entries)
         was, now = joined(part for part, _ in group), joined(part for _, part in group)
         alike = was == now
-        cause = f"Everstate calculates the {called(new)} in another way." if semantics else _cause(category, new, group)
+        if semantics:
+            cause = f"Everstate calculates the {called(new)} in another way."
+        elif not comparable and alike and any(_kind(both) in _WITH_CODE for both in group):
+            cause = f"This version of Everstate looks at code in another way, so the {called(new)} may have changed."
+        else:
+            cause = _cause(category, new, group)
         yield Difference(category, new.name, cause, location, None if alike else was, None if alike else now)
 
 

@@ -83,6 +83,8 @@ class UnitPrint:
         policy: What happens to records that cannot be processed.
         libraries: Versions of Python, Polars and Everstate: not part of the fingerprint, since an upgrade is not a
             change by itself.
+        scheme: How its functions were looked at. Digests of two schemes cannot be compared: that they differ does not
+            say that a function was changed. Not part of the fingerprint, so that what has no functions stays as it is.
     """
 
     service: str
@@ -93,6 +95,7 @@ class UnitPrint:
     packages: dict[str, str] = field(default_factory=dict)
     policy: str = "dead-letter"
     libraries: dict[str, str] = field(default_factory=dict)
+    scheme: int = 1
 
     @property
     def fingerprint(self) -> str:

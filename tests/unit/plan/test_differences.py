@@ -287,3 +287,16 @@ def test_differences_other_policy_is_changed_policy() -> None:
 
 def test_differences_table_that_becomes_a_stream_is_changed_logic() -> None:
     assert found(totals(), totals(kind="stream")) == [("changed logic", "totals/output", "table", "stream")]
+
+
+def test_differences_of_functions_that_were_looked_at_otherwise_say_so() -> None:
+    code = {"predicate": part("function", "kept", digest="then")}
+    old = with_node(totals(), "orders/filter", parts=code)
+    new = with_node(totals(), "orders/filter", parts={"predicate": part("function", "kept", digest="now")})
+    causes = {scheme: differences(old, replace(new, scheme=scheme))[0].cause for scheme in (1, 2)}
+    assert causes[2] == "This version of Everstate looks at code in another way, so the filter may have changed."
+    assert causes[1] != causes[2]
+
+
+def test_differences_of_a_scheme_without_functions_are_none() -> None:
+    assert differences(totals(), replace(totals(), scheme=2)) == ()

@@ -86,7 +86,7 @@ class Hole:
         kind, (_, rest, steady) = self.thing, self._found
         if not steady or len(rest) != 1 or not isinstance(kind, type) or hasattr(type(kind), rest[0]):
             return None
-        if type(kind).__getattribute__ is not type.__getattribute__ or origins.of_object(kind).kind != "user":
+        if type(kind).__getattribute__ is not type.__getattribute__ or origins.of_class(kind).kind != "user":
             return None
         leaf = next((atom(vars(base)[rest[0]]) for base in kind.__mro__ if rest[0] in vars(base)), None)
         return None if leaf is None else Taken(leaf.kind, leaf.text, name=rest[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from everstate.topology.location import Location
     from everstate.topology.unit import Unit
+
+
+#: How functions become trees. The number goes up when the same function gets another digest, so that a plan can say so.
+SCHEME: Final = 2
 
 
 def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitPrint:
@@ -64,6 +68,7 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
         packages=dict(sorted(reader.packages.items())),
         policy=policy,
         libraries=libraries(),
+        scheme=SCHEME,
     )
 
 

@@ -65,7 +65,7 @@ def test_names_of_equal_steps_are_numbered() -> None:
 
 
 def test_names_of_a_topic_that_is_read_twice_differ() -> None:
-    described = printed(lambda app, t: t.join(app.table("orders", key="id", schema={"id": str, "more": str})))
+    described = printed(lambda app, t: t.join(app.table("orders", key="id", schema=ORDERS).select(more=col("status"))))
     names = [node.name for node in described.nodes]
     assert names[:4] == ["orders", "orders/table", "orders#2", "orders/table#2"]
     assert len(set(names)) == len(names)
