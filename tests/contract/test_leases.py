@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
+import psutil
 import pytest
 
-from everstate.log import Holder
+from everstate.log import EmbeddedLog, Holder
+from everstate.log.embedded import leases
 from everstate.topology.errors import FencedError, LeaseHeldError
 
 ELSEWHERE = Holder("another-machine", 4711, 1.0)
@@ -52,7 +55,8 @@ def test_acquire_other_process_with_the_same_number_is_replaced_at_once(bench):
     bench.log.acquire("service")
 
 
-def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbeat(bench):
+def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbeat(bench, monkeypatch):
+    monkeypatch.setattr(leases, "WATCH_S", 0.3)
     lease = bench.log.acquire("service", holder=ELSEWHERE)
     bench.clock.advance(20_000)
     bench.log.heartbeat(lease)
@@ -61,6 +65,38 @@ def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbe
         bench.log.acquire("service")
     bench.clock.advance(1)
     assert bench.log.acquire("service").token > lease.token
+
+
+def test_acquire_from_a_live_holder_whose_machine_has_another_time_is_refused(bench, monkeypatch):
+    monkeypatch.setattr(leases, "WATCH_S", 5.0)
+    lease = bench.log.acquire("service", holder=ELSEWHERE)
+    ahead = EmbeddedLog(bench.log.url, clock=lambda: bench.clock() + 3_600_000)
+
+    def live():
+        while not ended.wait(0.05):
+            bench.clock.advance(3_000)
+            bench.log.heartbeat(lease)
+
+    ended = threading.Event()
+    living = threading.Thread(target=live)
+    living.start()
+    try:
+        with pytest.raises(LeaseHeldError, match="another-machine"):
+            ahead.acquire("service")
+    finally:
+        ended.set()
+        living.join()
+        ahead.close()
+    bench.log.heartbeat(lease)
+
+
+def test_acquire_from_a_live_process_after_the_clock_was_set_is_refused(bench, monkeypatch):
+    bench.log.acquire("service")
+    created = psutil.Process.create_time
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) + 3_600)
+    bench.clock.advance(3_600_000)
+    with pytest.raises(LeaseHeldError):
+        bench.log.acquire("service")
 
 
 def test_heartbeat_after_a_release_is_fenced(bench):

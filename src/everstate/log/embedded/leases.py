@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,15 +17,34 @@ from everstate.topology.errors import FencedError, LeaseHeldError
 if TYPE_CHECKING:
     import sqlite3
 
+    from everstate.log.embedded.manifest import Manifest
+
 #: A holder on another machine counts as dead after so long without a heartbeat.
 HEARTBEAT_TIMEOUT_MS: Final = 30_000
-#: A start time is derived from the clock, which may be set a little while the process runs.
-_SAME_START_S: Final = 2.0
+#: Clocks of two machines differ: one whose time is up is watched for so long, which is two signs of life and more.
+WATCH_S: Final = 7.0
+_LOOK_S: Final = 0.2
+#: A start time is a number of ticks, or where that is not known derived from the clock.
+_SAME_START_S: Final = 0.05
 
 
 def this_process() -> Holder:
     """The holder that this process is."""
-    return Holder(_host(os.getpid()), os.getpid(), psutil.Process().create_time())
+    return Holder(_host(os.getpid()), os.getpid(), _started(os.getpid()))
+
+
+def _started(pid: int) -> float:
+    """When a process was started, in seconds since the machine was: a clock that is set must not make it another one.
+
+    Raises:
+        psutil.NoSuchProcess: If there is none.
+    """
+    try:
+        # The name of the program, in brackets, may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:  # it is gone, or the system has no such files
+        return float(psutil.Process(pid).create_time())
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 @cache
@@ -37,8 +57,36 @@ def _host(_pid: int) -> str:
     return f"{socket.gethostname()}/{space}"
 
 
-def acquire(database: sqlite3.Connection, name: str, holder: Holder, *, take_over: bool, now_ms: int) -> Lease:
+def shows_life(manifest: Manifest, name: str, asking: Holder, now_ms: int) -> bool:
+    """Whether a holder on another machine, whose time is up by this machine's clock, still gives signs of life."""
+    seen: int | None = None
+    deadline = time.monotonic() + WATCH_S
+    while time.monotonic() < deadline:
+        with manifest.reading() as database:
+            row = database.execute("SELECT * FROM leases WHERE name = ?", (name,)).fetchone()
+        if row is None or not row["held"] or row["host"] == asking.host:
+            return False
+        if now_ms - row["heartbeat_ms"] < HEARTBEAT_TIMEOUT_MS:
+            return False  # no need to watch: it counts as alive
+        if seen is not None and row["heartbeat_ms"] != seen:
+            return True
+        seen = row["heartbeat_ms"]
+        time.sleep(_LOOK_S)
+    return False
+
+
+def acquire(
+    database: sqlite3.Connection, name: str, holder: Holder, *, take_over: bool, now_ms: int, alive: bool = False
+) -> Lease:
     """Take a lease, with a token higher than any before.
+
+    Args:
+        database: The manifest.
+        name: Which lease.
+        holder: Who asks.
+        take_over: Replace a holder that lives.
+        now_ms: The time.
+        alive: The holder lives, whatever the clock says.
 
     Raises:
         LeaseHeldError: If its holder lives and is not to be replaced.
@@ -46,7 +94,7 @@ def acquire(database: sqlite3.Connection, name: str, holder: Holder, *, take_ove
     row = database.execute("SELECT * FROM leases WHERE name = ?", (name,)).fetchone()
     if row is not None and row["held"] and not take_over:
         current = Holder(row["host"], row["pid"], row["started"])
-        if _lives(current, holder, row["heartbeat_ms"], now_ms):
+        if alive or _lives(current, holder, row["heartbeat_ms"], now_ms):
             age = max(0, now_ms - row["heartbeat_ms"]) / 1000
             raise LeaseHeldError(
                 f"{name!r} is in use by {current}, which was last heard of {age:.1f} s ago",
@@ -85,7 +133,7 @@ def runs_here(current: Holder) -> bool:
         process = psutil.Process(current.pid)
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return abs(float(process.create_time()) - current.started) < _SAME_START_S
+        return abs(_started(current.pid) - current.started) < _SAME_START_S
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:

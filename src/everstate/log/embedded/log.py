@@ -193,9 +193,11 @@ class EmbeddedLog:
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
         """Take a lease; a dead holder's is taken at once, a live one's only with `take_over`."""
-        asking = holder or lease_rows.this_process()
+        asking, now_ms = holder or lease_rows.this_process(), self._store.clock()
+        alive = not take_over and lease_rows.shows_life(self._store.manifest, name, asking, now_ms)
         with self._store.manifest.writing() as database:
-            return lease_rows.acquire(database, name, asking, take_over=take_over, now_ms=self._store.clock())
+            now_ms = self._store.clock()
+            return lease_rows.acquire(database, name, asking, take_over=take_over, now_ms=now_ms, alive=alive)
 
     def holder(self, name: str) -> Holder | None:
         """Who holds a lease and lives; None if nobody does."""
