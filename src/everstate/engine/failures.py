@@ -1,19 +1,12 @@
-"""From Spark's exceptions back to the error that caused them.
-
-What a worker raises reaches the driver as text inside a Java exception. A worker therefore writes an Everstate error
-as one line of JSON into that text, and the driver finds it there.
-"""
+"""From Spark's exceptions back to the error that caused them."""
 
 from __future__ import annotations
 
-import base64
-import json
 import re
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from everstate.engine.folder import CURE
-from everstate.topology import errors
+from everstate.topology.carrying import decoded
 from everstate.topology.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,
@@ -24,14 +17,10 @@ from everstate.topology.errors import (
     StalledError,
 )
 from everstate.topology.exhaustion import chain, exhausted, exhaustion
-from everstate.topology.location import Location
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-_MARK: Final = "everstate-error:"
-_MARKED: Final = re.compile(re.escape(_MARK) + r"(?P<code>[A-Za-z0-9+/=]+);")
 #: What Spark calls state that it cannot read; the words are those of its error conditions and state store.
 _STATE: Final = re.compile(
     r"CANNOT_LOAD_STATE_STORE|FAILED_TO_READ_STATE|CHECKPOINT_FILE_CHECKSUM|StateStore\w*Exception|RocksDBException"
@@ -43,45 +32,6 @@ _WORKER_LOST: Final = re.compile(r"Python worker (?:exited unexpectedly|failed t
 _CONNECTION: Final = re.compile(
     r"Connection (?:reset|refused)|Broken pipe|CANNOT_OPEN_SOCKET|SocketTimeoutException|SocketException|TimeoutError"
 )
-
-
-class CarriedError(Exception):
-    """An Everstate error on its way from a worker to the driver."""
-
-
-@contextmanager
-def carried() -> Iterator[None]:
-    """Inside a worker: let an Everstate error survive the way through Java."""
-    try:
-        yield
-    except EverstateError as error:
-        raise CarriedError(encoded(error)) from error
-
-
-def encoded(error: EverstateError) -> str:
-    """An error as text that `decoded` finds again inside any other text."""
-    place = [error.location.file, error.location.line] if error.location else None
-    document = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "location": place}
-    code = base64.b64encode(json.dumps(document).encode()).decode()
-    return f"[{_MARK}{code};] {error.message}"
-
-
-def decoded(text: str) -> EverstateError | None:
-    """The error that a worker wrote into a text, if there is one."""
-    document: dict[str, Any] | None = None
-    for found in _MARKED.finditer(text):
-        # The text may quote a record or an error of the user's that looks like ours.
-        with suppress(ValueError):
-            document = json.loads(base64.b64decode(found["code"], validate=True))
-            break
-    if document is None:
-        return None
-    kind = getattr(errors, document["kind"], EngineError)
-    location = Location(*document["location"]) if document["location"] else None
-    error: EverstateError = kind.__new__(kind)
-    # Constructors differ by class; the message is already made, so the root's does.
-    EverstateError.__init__(error, document["message"], location=location, hint=document["hint"])
-    return error
 
 
 def root_cause(

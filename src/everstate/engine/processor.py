@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Row
 from pyspark.sql.streaming import StatefulProcessor
 
-from everstate.engine.failures import carried
+from everstate.topology.carrying import carried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

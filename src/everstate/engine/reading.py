@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pyspark import TaskContext
 
-from everstate.engine.failures import carried
 from everstate.engine.packing import pack, to_arrow
 from everstate.kernels import pipeline
 from everstate.log.history.reading import read_split
 from everstate.log.protocol import Split
+from everstate.topology.carrying import carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from everstate.log import vectors
+from everstate.topology.carrying import carried
 from everstate.topology.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """At most so many records a batch."""
         return ReadMaxRows(self._options.max_records)
 
+    @carried()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         begin = vectors.from_offsets(start)
@@ -120,14 +122,17 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return _complete(vectors.capped(available, stop), begin)
         return vectors.admitted(begin, available, most)
 
+    @carried()
     def reportLatestOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where the topics end now."""
         return self._available()
 
+    @carried()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Remember where the topics end, and stop there."""
         self._target = self._available()
 
+    @carried()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The batch, divided between tasks."""
         begin, finish = vectors.from_offsets(start), vectors.from_offsets(end)

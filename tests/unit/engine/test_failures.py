@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from everstate.engine.failures import CarriedError, carried, decoded, encoded, is_transient, root_cause
+from everstate.engine.failures import is_transient, root_cause
+from everstate.topology.carrying import CarriedError, carried, decoded, encoded
 from everstate.topology.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,

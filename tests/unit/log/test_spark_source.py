@@ -6,7 +6,8 @@ import pytest
 from everstate.log import vectors
 from everstate.log.opening import open_log
 from everstate.log.protocol import Commit, Split, TopicConfig
-from everstate.topology.errors import OffsetOutOfRangeError
+from everstate.topology.carrying import CarriedError, decoded
+from everstate.topology.errors import OffsetOutOfRangeError, TopicNotFoundError
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -100,8 +101,18 @@ def test_order_log_batches_end_on_its_vectors_and_go_on_freely_after_it(log):
 
 def test_offset_beyond_the_topic_is_named(log):
     send(log, 0, 3)
-    with pytest.raises(OffsetOutOfRangeError, match="t/0"):
+    with pytest.raises(CarriedError, match="t/0") as caught:
         reader(log).latestOffset({"t": {"0": 9, "1": 0}}, ReadMaxRows(100))
+    assert isinstance(decoded(str(caught.value)), OffsetOutOfRangeError)
+
+
+def test_reader_of_a_topic_that_was_deleted_says_so_through_java(log):
+    planner = reader(log)
+    log.delete_topic("t")
+    for ask in (planner.reportLatestOffset, planner.prepareForTriggerAvailableNow):
+        with pytest.raises(CarriedError) as caught:
+            ask()
+        assert isinstance(decoded(f"org.apache.spark.X: {caught.value}\n\tat y"), TopicNotFoundError)
 
 
 def test_partitions_cover_the_batch_in_order_over_as_many_tasks_as_asked(log):
@@ -148,6 +159,7 @@ def test_batch_that_begins_before_the_topic_does_is_read_from_the_archive(tmp_pa
     records = pl.concat([read_split(shelf.log, split) for split in found])
     places = records.select("partition", "offset").rows()
     assert places == [*((0, n) for n in range(2, 12)), *((1, n) for n in range(3))]
-    with pytest.raises(OffsetOutOfRangeError):
+    with pytest.raises(CarriedError) as caught:
         read(reader(shelf.log), {"t": {"0": 2, "1": 0}}, {"t": {"0": 12, "1": 3}})
+    assert isinstance(decoded(str(caught.value)), OffsetOutOfRangeError)
     shelf.log.close()
