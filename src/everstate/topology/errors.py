@@ -48,6 +48,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everstate.topology.texts import with_margin
+
 if TYPE_CHECKING:
     from everstate.topology.location import Location
 
@@ -70,7 +72,8 @@ class EverstateError(Exception):
     def __str__(self) -> str:
         where = f" ({self.location})" if self.location else ""
         hint = f"\n  {self.hint}" if self.hint else ""
-        return f"{self.message}{where}{hint}"
+        # What a record or an exception of the user's says may have lines of its own, which must not pass for a hint.
+        return f"{with_margin(self.message)}{where}{hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Spark carries errors between processes; the keyword-only arguments would be lost by the default protocol.
