@@ -13,6 +13,7 @@ import typer
 from everstate.cli.log_option import DEFAULT_LOG, LogOption, open_existing
 from everstate.cli.record_lines import parse_json, to_line
 from everstate.log.records import to_records
+from everstate.topology.texts import one_line, printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ def _tail(source: Log, topic: str, positions: dict[int, int]) -> Iterator[pl.Dat
 def _readable(record: Record) -> str:
     moment = _moment(record.ts)
     place = f"{record.partition}:{record.offset}"
-    return f"{moment}  {place:<10}  {_text(record.key):<24}  {_value(record.value)}"
+    return f"{moment}  {place:<10}  {one_line(_text(record.key)):<24}  {_value(record.value)}"
 
 
 def _moment(ts: int) -> str:
@@ -113,6 +114,6 @@ def _value(data: bytes | None) -> str:
         return typer.style("(deleted)", dim=True)
     text = _text(data)
     try:
-        return json.dumps(parse_json(text), ensure_ascii=False)
+        return printable_json(json.dumps(parse_json(text), ensure_ascii=False))
     except ValueError:
-        return text
+        return one_line(text)

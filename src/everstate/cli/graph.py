@@ -24,11 +24,23 @@ def graph(
     if out is not None and out.suffix in {".svg", ".mmd"}:
         form = {".svg": "svg", ".mmd": "mermaid"}[out.suffix]
     if form not in {"mermaid", "svg"}:
-        raise ConfigurationError(f"--format {form} is not one of mermaid, svg")
+        raise ConfigurationError(
+            f"--format {form} is not one of mermaid, svg", hint="Write --format svg, or leave it out."
+        )
     units = load_service(file, service=service).units()
     drawing = svg(units) if form == "svg" else mermaid(units)
     if out is None:
         typer.echo(drawing)
     else:
-        out.write_text(drawing, encoding="utf-8")
+        _write(out, drawing)
         typer.echo(f"{out}: {form} of {len(units)} outputs", err=True)
+
+
+def _write(out: Path, drawing: str) -> None:
+    try:
+        out.write_text(drawing, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"the drawing cannot be written to {out}: {error.strerror or error}",
+            hint="Name a file in a folder that can be written to: --out FILE",
+        ) from error

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from typing import NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from everstate.cli.clear import clear
 from everstate.cli.consume import consume
@@ -21,7 +24,9 @@ from everstate.cli.produce import produce
 from everstate.cli.rollback import rollback
 from everstate.cli.run import run
 from everstate.cli.topic import topic_app
-from everstate.topology.errors import EverstateError
+from everstate.topology.errors import ConfigurationError, EngineError, EverstateError
+from everstate.topology.location import Location
+from everstate.topology.texts import one_line, printable, with_margin
 
 app = typer.Typer(
     name="everstate",
@@ -49,23 +54,51 @@ def main() -> None:
     try:
         app()
     except EverstateError as error:
-        _show(error)
-        sys.exit(exit_code(error))
+        _end(error)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output has gone, as in `everstate consume t | head`.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _end(
+            ConfigurationError(
+                f"{place}{error.strerror or error}", hint="Look at the path, its permissions and the space on the disk."
+            )
+        )
+    except Exception as error:
+        if os.environ.get("EVERSTATE_TRACEBACK"):
+            raise
+        _end(
+            EngineError(
+                f"unexpected {type(error).__name__}: {error}",
+                location=_innermost(error),
+                hint="This should have an error of its own. Set EVERSTATE_TRACEBACK=1 to see where it comes from.",
+            )
+        )
 
 
-def _show(error: EverstateError) -> None:
+def _end(error: EverstateError) -> NoReturn:
+    show(error)
+    sys.exit(exit_code(error))
+
+
+def show(error: EverstateError) -> None:
+    """Print an error; what it quotes of records or of the user's exceptions stays text."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]error:[/] {escape(error.message)}")
+    # Text, not markup: `[red]` in a record is not a colour, and a backslash before a bracket is nobody's escape.
+    console.print(Text.assemble(("error:", "bold red"), " ", with_margin(printable(error.message))))
     if error.location:
-        console.print(f"  at {escape(str(error.location))}")
+        console.print(Text(f"  at {one_line(str(error.location))}"))
     if error.hint:
-        console.print(f"  {escape(error.hint)}")
+        console.print(Text(f"  {with_margin(printable(error.hint))}"))
+
+
+def _innermost(error: BaseException) -> Location | None:
+    frames = traceback.extract_tb(error.__traceback__)
+    return Location(frames[-1].filename, frames[-1].lineno or 0) if frames else None
 
 
 if __name__ == "__main__":

@@ -110,4 +110,7 @@ def _write(out: Path, document: str) -> None:
     try:
         out.write_text(document, encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"the plan cannot be written to {out}: {error}") from error
+        raise ConfigurationError(
+            f"the plan cannot be written to {out}: {error.strerror or error}",
+            hint="Name a file in a folder that can be written to: --out FILE",
+        ) from error

@@ -11,6 +11,7 @@ from rich.text import Text
 from everstate.plan.actions import Begin, Nothing
 from everstate.plan.guards import Limits
 from everstate.plan.text import Line, Style, text
+from everstate.topology.texts import one_line
 
 if TYPE_CHECKING:
     from everstate.engine.settings import Settings
@@ -56,4 +57,4 @@ def _is_first(action: object) -> bool:
 
 
 def _coloured(line: Line) -> Text:
-    return Text.assemble(*((span.text, _COLOURS[span.style]) for span in line))
+    return Text.assemble(*((one_line(span.text), _COLOURS[span.style]) for span in line))

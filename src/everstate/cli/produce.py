@@ -17,6 +17,7 @@ from everstate.cli.record_lines import Content, from_document, is_record, key_by
 from everstate.log import TopicConfig, open_log
 from everstate.log.records import CONTENT
 from everstate.topology.errors import ConfigurationError, DecodeError
+from everstate.topology.topic_names import check_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,9 @@ def produce(
         raise ConfigurationError("--key and --key-field exclude each other", hint="Use one of them.")
     if tombstone and key is not None and file is not None:
         raise ConfigurationError("--tombstone with --key writes one record and reads no FILE", hint="Leave FILE out.")
+    check_topic_name(topic)
+    with ExitStack() as stack:
+        _opened(file, stack)  # before a log or a topic is made for nothing
     target = open_log(log)
     _ensure(target, topic, partitions)
     lines = LineReader(key_field or [], key, tombstone=tombstone)

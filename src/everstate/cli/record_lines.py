@@ -13,6 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from everstate.topology.errors import DecodeError
+from everstate.topology.texts import printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,7 @@ def to_line(record: Record) -> str:
     }
     if is_text:
         document["encoding"] = "text"
-    return json.dumps(document, ensure_ascii=False)
+    return printable_json(json.dumps(document, ensure_ascii=False))
 
 
 def _text_or_bytes(data: bytes | None) -> object:

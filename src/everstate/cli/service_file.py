@@ -58,27 +58,33 @@ def read_config(file: Path | None, assignments: Sequence[str]) -> dict[str, obje
         try:
             content = file.read_text(encoding="utf-8")
             document: Any = json.loads(content) if file.suffix == ".json" else tomllib.loads(content)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise ConfigurationError(
-                f"the configuration {file} cannot be read: {error}", hint="It must be TOML, or JSON in a file *.json."
+                f"the configuration {file} cannot be read: {why}", hint="It must be TOML, or JSON in a file *.json."
             ) from error
         if not isinstance(document, dict):
-            raise ConfigurationError(f"the configuration {file} is not a table of names and values")
+            raise ConfigurationError(
+                f"the configuration {file} is not a table of names and values", hint="Write lines such as: least = 100"
+            )
         values.update(document)
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name:
-            raise ConfigurationError(f"--set {assignment} is not of the form name=value")
+            raise ConfigurationError(
+                f"--set {assignment} is not of the form name=value", hint="Write, for instance: --set least=100"
+            )
         values[name] = value
     return values
 
 
 def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
     if not path.is_file():
-        raise DefinitionError(f"there is no file {path}", hint="Name the Python file that defines the service.")
+        what = "is a folder" if path.is_dir() else "is no file that is there"
+        raise DefinitionError(f"{path} {what}", hint="Name the Python file that defines the service.")
     spec = importlib.util.spec_from_file_location(_module_name(path), path.resolve())
     if spec is None or spec.loader is None:
-        raise DefinitionError(f"{path} is not a Python file")
+        raise DefinitionError(f"{path} is not a Python file", hint="Give it a name that ends in .py.")
     module = importlib.util.module_from_spec(spec)
     # As `python FILE` does, so that the file can import its neighbours; and workers get it by value from here.
     sys.path.insert(0, str(path.resolve().parent))
@@ -88,9 +94,12 @@ def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
         spec.loader.exec_module(module)
     except EverstateError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        sys.modules.pop(spec.name, None)
         raise DefinitionError(
-            f"{path} cannot be loaded: {type(error).__name__}: {error}", location=_place(error, path)
+            f"{path} cannot be loaded: {type(error).__name__}: {error}",
+            location=_place(error, path),
+            hint=_cure(error),
         ) from error
     finally:
         OVERRIDES.reset(token)
@@ -102,6 +111,14 @@ def _module_name(path: Path) -> str:
     known = sys.modules.get(path.stem)
     taken = known is not None and getattr(known, "__file__", None) != str(path.resolve())
     return f"everstate_service_{path.stem}" if taken else path.stem
+
+
+def _cure(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"Install it, or put {error.name} beside the file: its folder is searched."
+    if isinstance(error, SystemExit):
+        return "A service file only defines the service; put what ends the program under: if __name__ == '__main__':"
+    return "Correct the file at this line; to see more, run it with Python itself."
 
 
 def _place(error: BaseException, path: Path) -> Location | None:

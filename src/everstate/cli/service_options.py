@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everstate.cli.log_option import require_log
-from everstate.topology.fingerprints.settings import is_secret
+from everstate.topology.secrets import MASK, is_secret, masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +64,8 @@ def as_typed(
     """
     words = [str(file)]
     for option, value in (("--service", service), ("--log", log), ("--state-dir", state_dir), ("--config", config)):
-        words += [] if value is None else [option, str(value)]
+        words += [] if value is None else [option, masked(str(value))]
     for assignment in assignments or []:
         name, sign, _ = assignment.partition("=")
-        words += ["--set", f"{name}{sign}***" if is_secret(name) else assignment]
+        words += ["--set", f"{name}{sign}{MASK}" if is_secret(name) else masked(assignment)]
     return shlex.join(words)

@@ -7,6 +7,7 @@ import os
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.topology import secrets
 from everstate.topology.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,10 +43,14 @@ def _typed(name: str, given: Any, default: str | float, origin: str, location: L
         return {bool: _boolean, int: _integer}.get(kind, kind)(given)
     except (TypeError, ValueError):
         raise ConfigurationError(
-            f"configuration {name!r}: {given!r} from {origin} is not {_noun(kind)}",
+            f"configuration {name!r}: {secrets.shown(name, given)} from {origin} is not {_noun(kind)}",
             location=location,
-            hint=f"Pass a value like the default: --set {name}={json.dumps(default)}",
+            hint=f"Pass {_noun(kind)}, like the default: --set {name}={_example(name, default)}",
         ) from None
+
+
+def _example(name: str, default: object) -> str:
+    return secrets.MASK if secrets.is_secret(name) else secrets.masked(json.dumps(default))
 
 
 def _boolean(given: object) -> bool:

@@ -281,12 +281,12 @@ class Service(Guiding):
         return source
 
     def _refuse_other_reading(self, source: Source) -> None:
-        """One topic has one kind of records: read with another key or schema, all of them would be dead letters."""
+        """Other columns of a topic may be read; with another key or type all its records would be dead letters."""
         known = self._sources.setdefault(source.topic, source)
-        same = (known.key, known.declared, known.format) == (source.key, source.declared, source.format)
-        if not same:
+        what = _contradiction(known, source)
+        if what:
             raise NameClashError(
-                f"topic {source.topic!r} is read with another key, schema or format already",
+                f"topic {source.topic!r} is read with another {what} already",
                 location=source.location,
                 hint=f"It is read at {known.location}: use that, and select() the columns that are needed.",
             )
@@ -345,6 +345,18 @@ def _key_names(key: object, location: Location | None) -> tuple[str, ...]:
             hint="Name the column that holds the record's key: key='id', or several: key=['region', 'id']",
         )
     return tuple(str(part) for part in parts)
+
+
+def _contradiction(one: Source, other: Source) -> str:
+    """In what two readings of a topic cannot both be right; empty if they can."""
+    columns = {field.name: field.type for field in one.declared.fields}
+    differing = [field.name for field in other.declared.fields if columns.get(field.name, field.type) != field.type]
+    named = {*one.declared.names, *other.declared.names} & {*one.key.names, *other.key.names}
+    if one.key.dtypes != other.key.dtypes or (named and one.key.names != other.key.names):
+        return "key"
+    if one.format != other.format or one.declared.scalar != other.declared.scalar:
+        return "format"
+    return f"type of column {differing[0]!r}" if differing else ""
 
 
 def _latest(source: Source) -> Latest:

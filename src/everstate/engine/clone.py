@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from everstate.engine.checkpoint import batch_vectors, numbers
 from everstate.engine.folder import write_file
+from everstate.log.private import make_private
 from everstate.topology.errors import CheckpointMissingError, MigrationError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _fill(source: Path, target: Path, found: Clone) -> None:
     write_file(target / "metadata", json.dumps({"id": found.query_id}).encode())
     for folder, _, names in os.walk(source / "state", onerror=_gone):
         within = target / Path(folder).relative_to(source)
-        within.mkdir(parents=True, exist_ok=True)
+        make_private(within)
         for name in names:
             if _belongs(name, found.batch_id + 1):
                 _link(Path(folder) / name, within / name)

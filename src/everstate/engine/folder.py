@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.log import vectors
+from everstate.log.private import close_to_others, create_private, make_private
 from everstate.topology.errors import CheckpointDamagedError, ConfigurationError
 from everstate.topology.exhaustion import exhausted, exhaustion
 
@@ -144,6 +145,25 @@ def service_folder(state_dir: Path | str | None, log: Log, service: str) -> Path
     return Path(log.url).absolute() / "state" / service
 
 
+def prepare_home(home: Path) -> None:
+    """Make the folder of a service's state, for its owner alone, before anything depends on it.
+
+    Raises:
+        ConfigurationError: If it cannot be made, or nothing can be written there.
+    """
+    probe = home / f".writable.{os.getpid()}"
+    try:
+        make_private(home)
+        close_to_others(home)
+        create_private(probe).close()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigurationError(
+            f"state cannot be kept in {home}: {error.strerror or error}",
+            hint="Name a folder that can be written to: --state-dir PATH or EVERSTATE_STATE_DIR.",
+        ) from error
+
+
 def read_document(path: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is no file.
 
@@ -178,9 +198,9 @@ def write_document(path: Path, document: dict[str, Any]) -> None:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file that is either complete or not there, durably."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
+    with create_private(partial) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

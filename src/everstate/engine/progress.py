@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from everstate.log import vectors
+from everstate.topology.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +155,7 @@ class Progress:
     def tell(self, text: str) -> None:
         """Say something that happened once."""
         if not self._silent:
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def lines(self) -> list[Line]:
         """The outputs now; those that have been drained as they ended."""

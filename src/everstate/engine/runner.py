@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.engine.folder import prepare_home
 from everstate.engine.operation import Operation
 from everstate.engine.outputs import create_topics
 from everstate.engine.planning import require_no_drift, require_possible
@@ -108,6 +109,7 @@ class Runner:
     def _execute(self, *, once: bool) -> None:
         operation, service = self._operation, self._operation.service
         with operation.site() as site:
+            prepare_home(site.home)
             planned = self._plan(site)
             if self._announce is not None:
                 self._announce(planned.plan)

@@ -94,7 +94,7 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
     conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings, report).items()))
     pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
-        gateway = launch_gateway(conf, popen_kwargs=pipes)
+        gateway = _launched(conf, pipes)
         relay = Relay(gateway.proc.stderr, aside=Aside(report) if report is not None else None)
         relay.start()
         context = SparkContext(conf=conf, gateway=gateway)
@@ -105,6 +105,15 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
         raise EngineError(
             f"Spark does not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."
         ) from error
+
+
+def _launched(conf: SparkConf, pipes: dict[str, Any]) -> Any:
+    """Java, whose files and those of its workers are for the owner alone: state is the users' records."""
+    before = os.umask(0o077)
+    try:
+        return launch_gateway(conf, popen_kwargs=pipes)
+    finally:
+        os.umask(before)
 
 
 def _not_from_py4j(record: logging.LogRecord) -> bool:
@@ -127,6 +136,8 @@ def session_options(settings: Settings, report: Path | None = None) -> dict[str,
         ),
         "spark.scheduler.mode": "FAIR",
         "spark.sql.catalogImplementation": "in-memory",
+        # Hadoop gives files rights of its own, whatever the process was started with.
+        "spark.hadoop.fs.permissions.umask-mode": "077",
         # A worker is one of several that share the cores.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         "spark.executorEnv.OMP_NUM_THREADS": "1",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.plan.document import from_json
 from everstate.plan.facts import Options
-from everstate.topology.errors import ConfigurationError
+from everstate.topology.errors import ConfigurationError, EverstateError
 
 if TYPE_CHECKING:
     from everstate.plan.actions import Plan
+
+
+#: A plan has some kilobytes for each output; this is far beyond any.
+LARGEST: Final = 64_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +100,20 @@ def read_plan(path: Path) -> Plan:
     Raises:
         ConfigurationError: If there is none.
     """
+    hint = "Write one: everstate plan SERVICE.py --out FILE"
     try:
+        about = path.stat()
+        # Anything but a file might never end, or never begin.
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+            what = "is too large for a plan" if stat.S_ISREG(about.st_mode) else "is no file"
+            raise ConfigurationError(f"{path} {what}", hint=hint)
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"the plan {path} cannot be read: {error}", hint="Write one: everstate plan SERVICE.py --out FILE"
-        ) from error
+    except EverstateError:
+        raise
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the plan {path} cannot be read: {_why(error)}", hint=hint) from error
     return from_json(text)
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

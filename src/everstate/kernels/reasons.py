@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from everstate.topology.secrets import masked
+
 #: `<Order object at 0x7f2c4d1e5a90>`
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9A-Fa-f]+\b")
 #: A quoted text is one sign: what looks like a bracket in it is none.
@@ -19,13 +21,13 @@ _CLOSED_BY: Final = {"{": "}", "[": "]", "(": ")", "<": ">"}
 
 
 def stable(reason: str) -> str:
-    """A reason without what differs from process to process.
+    """A reason without what differs from process to process, and without credentials.
 
     Example:
         >>> stable("ValueError: no <Rate object at 0x7f2c4d1e5a90> for {'usd', 'eur'}")
         "ValueError: no <Rate object at 0x...> for {'eur', 'usd'}"
     """
-    text = _ADDRESS.sub("at 0x...", reason)
+    text = _ADDRESS.sub("at 0x...", masked(reason))
     return _sorted_sets(text) if "{" in text else text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.plan.actions import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from everstate.plan.guards import Limits
 
 _VERSION: Final = 1
+_SCALARS: Final[dict[str, Any]] = {"str": str, "int": int, "float": (int, float), "bool": bool, "None": type(None)}
 _KINDS: Final[dict[str, type[Action]]] = {
     action.kind: action for action in (Nothing, Begin, Continue, Recalculate, Migrate, Restore, Retire, Refuse)
 }
@@ -59,14 +60,16 @@ def from_json(text: str) -> Plan:
         known = json.loads(text)
         version = known["version"]
         if version == _VERSION:
-            return _plan(known)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+            plan = _plan(known)
+            _require_types(plan)
+            return plan
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         raise ConfigurationError(
-            f"this is not a plan: {type(error).__name__}: {error}",
+            f"this is not a plan: {type(error).__name__}: {str(error)[:200]}",
             hint="Write one: everstate plan SERVICE.py --out FILE",
         ) from error
     raise ConfigurationError(
-        f"the plan is of version {version}, and version {_VERSION} is read here",
+        f"the plan is of version {str(version)[:20]}, and version {_VERSION} is read here",
         hint="Make it again: everstate plan SERVICE.py --out FILE",
     )
 
@@ -143,6 +146,29 @@ def _plan(known: dict[str, Any]) -> Plan:
     )
 
 
+def _require_types(value: Any) -> None:
+    """A file may hold anything: a number where a name belongs is found here, not where it is used."""
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            _require_types(part)
+    elif is_dataclass(value):
+        for field in fields(value):
+            part, words = getattr(value, field.name), str(field.type).split(" | ")
+            if field.type == "tuple[str, ...]" and not _are_names(part):
+                raise TypeError(f"{field.name} does not consist of names")
+            if all(word in _SCALARS for word in words) and not any(_is(part, _SCALARS[word]) for word in words):
+                raise TypeError(f"{field.name} is not {' or '.join(words)}")
+            _require_types(part)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(word, str) for word in value)
+
+
+def _is(value: object, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
 def _action(known: dict[str, Any]) -> Action:
     kind = _KINDS[known["kind"]]
     values: dict[str, Any] = {field.name: known[field.name] for field in fields(kind)}
@@ -166,6 +192,8 @@ def _reading(known: dict[str, Any]) -> Reading:
 
 def _offsets(known: dict[str, int]) -> Offsets:
     # JSON has no other keys than text.
+    if not all(isinstance(offset, int) and not isinstance(offset, bool) for offset in known.values()):
+        raise TypeError("an offset is not a number")
     return {int(partition): offset for partition, offset in known.items()}
 
 

@@ -48,6 +48,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everstate.topology.secrets import masked
 from everstate.topology.texts import with_margin
 
 if TYPE_CHECKING:
@@ -64,10 +65,11 @@ class EverstateError(Exception):
     """
 
     def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
-        self.message = message
+        # Addresses and headers come with credentials, and an error is printed, logged and stored.
+        self.message = masked(message)
         self.location = location
-        self.hint = hint
-        super().__init__(message)
+        self.hint = None if hint is None else masked(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         where = f" ({self.location})" if self.location else ""

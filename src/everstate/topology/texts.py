@@ -1,4 +1,4 @@
-"""Text of others on its way to a terminal: what a record or an exception says must not move the cursor or fake lines."""
+"""Text of others on its way to a terminal: records and exceptions must not move the cursor or fake a line."""
 
 from __future__ import annotations
 

@@ -94,6 +94,7 @@ def _same_topic_twice() -> None:
     orders(app).to("one")
     orders(app).to("two")
     app.stream("orders", key="id", schema=SCHEMA).to("three", key="id")
+    app.table("orders", key="id", schema={"id": str, "more": int}).to("four")
 
 
 MOMENT = datetime(2024, 5, 1, 10, 30, tzinfo=UTC)

@@ -146,7 +146,7 @@ def _argument_calls() -> list[Wrong]:
         ("declare environment of numbers", DefinitionError, lambda: es.declare(environment=[5])),
         ("declare clock that is text", DefinitionError, lambda: es.declare(clock="yes")),
         ("declare network that is true", DefinitionError, lambda: es.declare(network=True)),
-        ("topic read with another schema", NameClashError, lambda: _two_readings(schema={"id": str})),
+        ("topic read as a scalar", NameClashError, lambda: _two_readings(key="k", schema=str)),
         ("topic read with another key", NameClashError, lambda: _two_readings(key="customer")),
         ("topic read with another type", NameClashError, lambda: _two_readings(schema={**SCHEMA, "amount": int})),
         ("output twice", NameClashError, _output_twice),

@@ -13,6 +13,7 @@ import polars as pl
 from everstate.log import records
 from everstate.log.crash import crash_point
 from everstate.log.history.archive import ArchiveFile
+from everstate.log.private import create_private, make_private
 from everstate.topology.errors import SegmentDamagedError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def write(folder: Path, frame: pl.DataFrame, start: int, end: int, *, token: int
     name = f"{start}-{end}.{token}{SUFFIX}"
     _make_folder(folder)
     partial = folder / f"{name}.partial"
-    with partial.open("wb") as stream:
+    with create_private(partial) as stream:
         stream.write(content)
         crash_point("history.file.before_sync")
         stream.flush()
@@ -108,7 +109,7 @@ def _make_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     existing = next(parent for parent in folder.parents if parent.is_dir())
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     for parent in folder.parents:
         _sync(parent)
         if parent == existing:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.topology import secrets
 from everstate.topology.fingerprints.tree import Atom, Tree, atom, atoms, digest
 from everstate.topology.prints import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_SECRET: Final = re.compile(
-    r"passw(or)?d|passphrase|pwd|secret|token|credential|private|api_?key|(^|[_.-])(key|auth|pin|pass)($|[_.-])",
-    re.IGNORECASE,
-)
-_MASK: Final = "***"
 #: Values that occur in code for any number of reasons.
 _TRIVIAL: Final = frozenset(atom(value) for value in (True, False, 0, 1, -1, 0.0, 1.0, -1.0, ""))
 
@@ -49,15 +44,7 @@ class Settings:
 
     def masked(self, text: str) -> str:
         """A text in which no secret is to be read."""
-        for name, value in self._values.items():
-            if is_secret(name) and isinstance(value, str) and value:
-                text = text.replace(value, _MASK)
-        return text
+        return secrets.hidden(text, secrets.named(self._values).values())
 
     def _shown(self, name: str) -> str:
-        return _MASK if is_secret(name) else repr(self._values[name])
-
-
-def is_secret(name: str) -> bool:
-    """Whether a setting's name says that its value is not to be shown."""
-    return _SECRET.search(name) is not None
+        return secrets.shown(name, self._values[name])
