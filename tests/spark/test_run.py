@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +99,20 @@ def test_policy_fail_stops_with_the_record_and_the_place(topics, run):
     topics.send("orders", [*history(3), ("bad", b"{")])
     with pytest.raises(RecordError, match="orders/0 offset 3"):
         run(totals(on_error="fail", shards=1))
+
+
+def test_state_of_a_service_is_for_its_owner_alone(topics, run, log):
+    topics.create("orders", partitions=1, compact=True)
+    topics.send("orders", history(3))
+    before = os.umask(0)
+    try:
+        run(totals(shards=1))
+    finally:
+        os.umask(before)
+    home = Path(log.url) / "state" / "totals"
+    open_to_others = [path for path in (home, *home.rglob("*")) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    assert (home / "totals").is_dir()
+    assert open_to_others == []
 
 
 def test_user_function_from_a_test_module_runs_in_workers(topics, run):
