@@ -1,8 +1,8 @@
 """Errors on their way through Java, as text that nobody else can write.
 
 What a worker, or a source's planner, raises reaches the driver as text inside a Java exception, and that text may quote
-records and exceptions of the user's. An Everstate error is therefore written with a seal, made with a key that only this
-process and those that Spark starts for it have: it is drawn at random, and they inherit it in their environment.
+records and exceptions of the user's. An Everstate error is therefore written with a seal, made with a key that only
+this process and those that Spark starts for it have: it is drawn at random, and they inherit it in their environment.
 """
 
 from __future__ import annotations
