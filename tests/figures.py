@@ -12,11 +12,13 @@ PLAYED: Counter[str] = Counter()
 KILLED: Counter[str] = Counter()
 #: What became of edits of random programs.
 PAIRED: Counter[str] = Counter()
+#: What became of logs whose files were damaged.
+DAMAGED: Counter[str] = Counter()
 
 
 def taken() -> dict[str, dict[str, int]]:
     """The figures of this process, as plain values."""
-    return {"played": dict(PLAYED), "killed": dict(KILLED), "paired": dict(PAIRED)}
+    return {"played": dict(PLAYED), "killed": dict(KILLED), "paired": dict(PAIRED), "damaged": dict(DAMAGED)}
 
 
 def add(figures: dict[str, dict[str, int]]) -> None:
@@ -24,6 +26,7 @@ def add(figures: dict[str, dict[str, int]]) -> None:
     PLAYED.update(figures.get("played", {}))
     KILLED.update(figures.get("killed", {}))
     PAIRED.update(figures.get("paired", {}))
+    DAMAGED.update(figures.get("damaged", {}))
 
 
 def lines() -> list[str]:
@@ -37,4 +40,7 @@ def lines() -> list[str]:
     if PAIRED:
         outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in sorted(PAIRED.items()))
         found.append(f"edits of random programs: {outcomes}")
+    if DAMAGED:
+        outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in sorted(DAMAGED.items()))
+        found.append(f"logs with damaged files: {outcomes}")
     return found

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from everstate.generations.generation import Generation
     from everstate.kernels.migration import Migration
     from everstate.log.protocol import Lease, Log, Vector
+    from everstate.log.stops import Stops
     from everstate.topology.errors import EverstateError
     from everstate.topology.unit import Unit
 
@@ -85,8 +86,8 @@ class Execution:
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
         ordered = closed and bool(unit.order_sensitive)
-        vectors = log.order(unit.service, output.name, unit.topics) if ordered else []
-        job = _job(unit, generation, log, closed=closed, vectors=tuple(vectors), migration=migration)
+        stops = log.order(unit.service, output.name, unit.topics) if ordered else None
+        job = _job(unit, generation, log, closed=closed, vectors=stops, migration=migration)
         self._plan = QueryPlan(
             job=job,
             topics=unit.topics,
@@ -105,6 +106,7 @@ class Execution:
             checkpoint=output.folder.checkpoint,
             initial=generation.initial,
             kind="closed" if closed else "open",
+            ordered=bool(unit.order_sensitive),
         )
 
     @property
@@ -263,7 +265,7 @@ def _job(
     log: Log,
     *,
     closed: bool,
-    vectors: tuple[Vector, ...],
+    vectors: Stops | None,
     migration: Migration | None,
 ) -> Job:
     output = unit.output

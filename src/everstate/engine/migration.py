@@ -36,7 +36,7 @@ from everstate.topology.errors import EverstateError, LeaseError, MigrationError
 from everstate.topology.prints import UnitPrint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from everstate.engine.outputs import PreparedOutput
     from everstate.engine.steps import Context
@@ -100,6 +100,7 @@ def begin(unit: Unit, generation: Generation, context: Context) -> None:
             token=lease.token,
             lease=lease.name,
             kind="closed",
+            ordered=bool(unit.order_sensitive),
         ),
         staged,
     )
@@ -206,11 +207,11 @@ def _sample(output: PreparedOutput, context: Context, end: Vector) -> Sample:
     initial, missing = beginning(log, unit.service, context.home, described, unit.topics)
     generation = replace(output.generation, initial=initial, missing=missing)
     past = past_of(replace(output, generation=generation), log, initial)
-    order = log.order(unit.service, output.name, unit.topics) if unit.order_sensitive else []
+    order = log.order(unit.service, output.name, unit.topics) if unit.order_sensitive else None
 
     def batches() -> Iterator[list[Piece]]:
         position = initial
-        for stop in _stops(order, initial, end):
+        for stop in _stops(order or (), initial, end):
             pieces = _pieces(log, past, position, stop)
             if order:
                 yield list(pieces)
@@ -218,7 +219,7 @@ def _sample(output: PreparedOutput, context: Context, end: Vector) -> Sample:
                 yield from ([piece] for piece in pieces)
             position = stop
 
-    sample = recalculated(unit, batches, Order(order, unit.topics) if order else None)
+    sample = recalculated(unit, batches, Order.of_columns(order.columns(), len(order), unit.topics) if order else None)
     return replace(sample, unknown=_superseded(log, unit, past, end, sample.limit))
 
 
@@ -239,7 +240,7 @@ def _superseded(log: Log, unit: Unit, past: Past, end: Vector, limit: int) -> fr
     return frozenset(found)
 
 
-def _stops(order: list[Vector], start: Vector, end: Vector) -> Iterator[Vector]:
+def _stops(order: Sequence[Vector], start: Vector, end: Vector) -> Iterator[Vector]:
     """Where batches end: on vectors at which live ones ended, if their order matters, with many records in between."""
     for vector in order:
         if vectors.reached(end, vector) and vectors.lag(start, vector) >= _TOGETHER:

@@ -57,7 +57,7 @@ class Sink:
     """
 
     def __init__(
-        self, *, job: Job, log: Log, lease: Lease, checkpoint: Path, initial: Vector, kind: CommitKind
+        self, *, job: Job, log: Log, lease: Lease, checkpoint: Path, initial: Vector, kind: CommitKind, ordered: bool
     ) -> None:
         self._job = job
         self._log = log
@@ -65,6 +65,7 @@ class Sink:
         self._checkpoint = checkpoint
         self._initial = initial
         self._kind = kind
+        self._ordered = ordered
         self._query_id: str | None = None
         self.tally = Tally()
         self.failure: BaseException | None = None
@@ -107,6 +108,7 @@ class Sink:
             token=self._lease.token,
             lease=self._lease.name,
             kind=self._kind,
+            ordered=self._ordered,
         )
 
     def _count(self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector) -> None:

@@ -113,6 +113,7 @@ def _closing(log: Log, service: str, output: str, generation: Generation, lease:
         token=lease.token,
         lease=lease.name,
         kind="cutover",
+        ordered=last.ordered if last else True,
     )
 
 

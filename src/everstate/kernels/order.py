@@ -37,6 +37,22 @@ class Order:
                 ends = [vector.get(topic, {}).get(partition, 0) for vector in vectors]
                 self._ends[number, partition] = np.maximum.accumulate(np.array(ends, np.int64))
 
+    @classmethod
+    def of_columns(cls, ends: Mapping[tuple[str, int], np.ndarray], count: int, topics: Sequence[str]) -> Order:
+        """The same from where the micro-batches ended by topic and partition, for as many as there are in months.
+
+        Args:
+            ends: By topic and partition, the end of each micro-batch; below 0 where it has none.
+            count: How many micro-batches there were.
+            topics: The unit's topics.
+        """
+        order = cls([], topics)
+        order._last = count
+        for (topic, partition), column in ends.items():
+            if topic in topics:
+                order._ends[topics.index(topic), partition] = np.maximum.accumulate(np.maximum(column, 0))
+        return order
+
     def epochs(self, rows: pl.DataFrame) -> pl.Series:
         """By row, the first vector that covers it; what none covers came after all of them."""
         found = np.full(rows.height, self._last, np.int64)

@@ -70,6 +70,10 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "migration.before_clone": 50,
     "migration.after_clone": 51,
     "migration.after_commit": 52,
+    "log.stage.after_note": 53,
+    "log.create.inside_transaction": 54,
+    "log.create.before_identity": 55,
+    "log.create.after_identity": 56,
 }
 
 _hits: dict[str, int] = {}

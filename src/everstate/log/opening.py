@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from everstate.log.protocol import Log
 
 
-def open_log(url_or_path: str | Path) -> Log:
-    """Open the log at a path; a folder that is not there yet is created.
+def open_log(url_or_path: str | Path, *, trusted: bool = False) -> Log:
+    """Open the log at a path; a folder that is not there yet is created with the first thing that is written.
+
+    Args:
+        url_or_path: Where it is.
+        trusted: Another process of the same service has opened it before, and has found it whole.
 
     Raises:
         ConfigurationError: If the address is of a kind that is not supported.
@@ -22,10 +26,10 @@ def open_log(url_or_path: str | Path) -> Log:
     address = str(url_or_path)
     scheme, separator, rest = address.partition("://")
     if separator and scheme == "file":
-        return EmbeddedLog(rest)
+        return EmbeddedLog(rest, trusted=trusted)
     if separator:
         raise ConfigurationError(
             f"there is no log of the kind {scheme!r} ({address})",
             hint="This version has the embedded log only: name a folder, for example --log ./.everstate",
         )
-    return EmbeddedLog(address)
+    return EmbeddedLog(address, trusted=trusted)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from everstate.log.stops import Stops
+
 #: Topic to partition to the next offset to read.
 Vector: TypeAlias = dict[str, dict[int, int]]
 #: Topic to partition to the range of offsets (first, one after the last).
@@ -118,6 +120,7 @@ class Commit:
         token: Of the lease under which it is published.
         lease: Name of that lease; empty for the service's own name.
         kind: What it means; see `CommitKind`.
+        ordered: Whether the output's results depend on the order of arrival, so that `order` must know of the batch.
         committed_ms: When the log recorded it; known only for commits that come from the log.
     """
 
@@ -132,6 +135,7 @@ class Commit:
     token: int
     lease: str = ""
     kind: CommitKind = "open"
+    ordered: bool = True
     committed_ms: int | None = field(default=None, compare=False)
 
     @property
@@ -205,6 +209,11 @@ class Lease:
 @runtime_checkable
 class Log(Protocol):
     """Topics, and atomic commits to them."""
+
+    @property
+    def id(self) -> str | None:
+        """What state remembers the log by: of this log alone, for ever. None as long as it has not been created."""
+        ...
 
     @property
     def url(self) -> str:
@@ -336,10 +345,11 @@ class Log(Protocol):
         """
         ...
 
-    def order(self, service: str, output: str, topics: Sequence[str]) -> list[Vector]:
+    def order(self, service: str, output: str, topics: Sequence[str]) -> Stops:
         """The order log of an output: where its micro-batches ended in these topics, the oldest first.
 
-        A topic that the output did not read then had got as far as it was when the batch was committed.
+        Only batches that were committed as `ordered` are in it. A topic that the output did not read then had got as
+        far as it was when the batch was committed.
         """
         ...
 

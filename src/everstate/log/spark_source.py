@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from everstate.log.protocol import Log, Split, Vector
+    from everstate.log.stops import Stops
 
 FORMAT: Final = "everstate"
 #: The columns that the source gives: where to find a contiguous range of records.
@@ -39,6 +40,7 @@ class SourceOptions:
         end: Nothing is read from this vector on; None for no end.
         max_records: The most records of a batch.
         tasks: How many tasks should share a batch.
+        ids: The ids of the topics that the query has read so far, by name; one with another id has only the name.
         past: Where records are that the topics no longer have.
         task_records: A task is not given fewer records than this as long as there is one task to share them.
     """
@@ -50,6 +52,7 @@ class SourceOptions:
     max_records: int
     tasks: int
     order: tuple[str, ...] = ()
+    ids: dict[str, str] | None = None
     past: dict[str, Any] | None = None
     task_records: int = 10_000
 
@@ -99,7 +102,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._target: Vector | None = None
         self._log: Log | None = None
-        self._stops: list[Vector] | None = None
+        self._seen: dict[str, str] | None = None
+        self._stops: Stops | None = None
 
     def initialOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where a new query begins; decided once and stored by the engine, since a topic's first offset may move."""
@@ -113,11 +117,12 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         begin = vectors.from_offsets(start)
+        self._require_same_topics()
         ends = self._open().end_offsets(self._options.topics)
         _require_reachable(begin, ends)
         available = self._limited(ends) if self._target is None else self._target
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else vectors.lag(begin, available)
-        stop = next_stop(self._recorded(), begin, most)
+        stop = self._recorded().after(begin, most)
         if stop is not None:
             return _complete(vectors.capped(available, stop), begin)
         return vectors.admitted(begin, available, most)
@@ -135,6 +140,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @carried()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The batch, divided between tasks."""
+        self._require_same_topics()
         begin, finish = vectors.from_offsets(start), vectors.from_offsets(end)
         total = vectors.lag(begin, finish)
         share = max(self._options.task_records, -(-total // self._options.tasks))
@@ -166,15 +172,27 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is not None:
             self._log.close()
 
-    def _recorded(self) -> list[Vector]:
+    def _recorded(self) -> Stops:
         """The order log of the source's topics; read once, since a recalculation only needs the past."""
         if self._stops is None:
-            recorded: list[Vector] = []
+            from everstate.log.stops import Stops  # noqa: PLC0415 - as the log, see below
+
+            self._stops = Stops.of([])
             if self._options.order:
                 service, output = self._options.order
-                recorded = self._open().order(service, output, self._options.topics)
-            self._stops = [{topic: vector[topic] for topic in self._options.topics} for vector in recorded]
+                self._stops = self._open().order(service, output, self._options.topics)
         return self._stops
+
+    def _require_same_topics(self) -> None:
+        """Refuse topics that were deleted and created again: offsets of the old ones mean nothing in them."""
+        if self._seen is None:
+            self._seen = dict(self._options.ids or {})
+        for topic, identity in self._open().topic_ids(self._options.topics).items():
+            if self._seen.setdefault(topic, identity) != identity:
+                raise OffsetOutOfRangeError(
+                    f"topic {topic!r} was deleted and created again: its records are not those that were read before",
+                    hint="Stop the service and run it again: the plan says what follows from the new records.",
+                )
 
     def _available(self) -> Vector:
         return self._limited(self._open().end_offsets(self._options.topics))
@@ -189,21 +207,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is None:
             from everstate.log.opening import open_log  # noqa: PLC0415
 
-            self._log = open_log(self._options.url)
+            self._log = open_log(self._options.url, trusted=True)
         return self._log
-
-
-def next_stop(stops: Sequence[Vector], begin: Vector, most: int) -> Vector | None:
-    """The vector of an order log at which a batch ends that begins here: the furthest for so many records, or the next.
-
-    Example:
-        >>> stops = [{"t": {0: 5}}, {"t": {0: 9}}, {"t": {0: 40}}]
-        >>> [next_stop(stops, {"t": {0: begin}}, most=10) for begin in (0, 9, 40)]
-        [{'t': {0: 9}}, {'t': {0: 40}}, None]
-    """
-    ahead = [stop for stop in stops if not vectors.reached(begin, stop)]
-    within = [stop for stop in ahead if vectors.lag(begin, stop) <= most]
-    return within[-1] if within else (ahead[0] if ahead else None)
 
 
 def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, int, int, str]]]:

@@ -17,7 +17,8 @@ EverstateError
 │   ├── TopicExistsError         it is there already
 │   ├── OffsetOutOfRangeError    those records are gone, or not there yet
 │   ├── LogBusyError             another process holds the log's lock for too long: try again
-│   └── SegmentDamagedError      stored bytes do not match their checksum: restore them
+│   ├── SegmentDamagedError      stored bytes do not match their checksum: restore them
+│   └── ManifestDamagedError     the log's manifest is missing, cut off or not what was written: restore it
 ├── LeaseError                   another process owns this
 │   ├── LeaseHeldError           it is alive: stop it first
 │   └── FencedError              it has taken over: this process must stop
@@ -174,6 +175,10 @@ class LogBusyError(LogError):
 
 class SegmentDamagedError(LogError):
     """Stored bytes do not match their checksum."""
+
+
+class ManifestDamagedError(LogError):
+    """The log's manifest is missing, cut off, or not what was written."""
 
 
 class LeaseError(EverstateError):

@@ -8,47 +8,51 @@ import numpy as np
 
 from everstate.log.embedded import catalogue, reading
 from everstate.log.embedded.segments import APPENDED, Place
+from everstate.log.stops import UNNAMED, Stops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.log.embedded.catalogue import Topic
     from everstate.log.embedded.store import Store
-    from everstate.log.protocol import Vector
 
 
-def completed(store: Store, stops: Sequence[tuple[Vector, int]], topics: Sequence[str]) -> list[Vector]:
-    """Vectors that name all these topics: what one of them does not name is filled in by its time.
+def completed(store: Store, stops: Stops, topics: Sequence[str]) -> Stops:
+    """Vectors that name these topics alone: what one of them does not name is filled in by its time.
 
     Args:
         store: The log's files and manifest.
-        stops: Vectors, each with its time in milliseconds.
-        topics: The topics; one that does not exist is left out.
+        stops: Vectors with their times.
+        topics: The topics; one that does not exist has no partition.
     """
-    found = [dict(vector) for vector, _ in stops]
+    places: list[tuple[str, int]] = []
+    columns: list[np.ndarray] = []
     for topic in topics:
-        lacking = [number for number, vector in enumerate(found) if topic not in vector]
-        if lacking:
-            ends = _ends_at(store, topic, [stops[number][1] for number in lacking])
-            for number, end in zip(lacking, ends, strict=True):
-                found[number][topic] = end
-    return found
+        mine = {partition: stops.column(topic, partition) for name, partition in stops.places if name == topic}
+        lacking = np.all([column == UNNAMED for column in mine.values()], axis=0) if mine else np.ones(len(stops), bool)
+        for partition, ends in _ends_at(store, topic, stops.times[lacking]).items() if lacking.any() else ():
+            mine.setdefault(partition, np.full(len(stops), UNNAMED, np.int64))
+            mine[partition] = mine[partition].copy()
+            mine[partition][lacking] = ends
+        places += [(topic, partition) for partition in sorted(mine)]
+        columns += [mine[partition] for partition in sorted(mine)]
+    ends = np.column_stack(columns) if columns else np.empty((len(stops), 0), np.int64)
+    return Stops(tuple(topics), tuple(places), ends, stops.times)
 
 
-def _ends_at(store: Store, name: str, times: Sequence[int]) -> list[dict[int, int]]:
-    """By time, the offset that each partition's next record was to get."""
+def _ends_at(store: Store, name: str, times: np.ndarray) -> dict[int, np.ndarray]:
+    """By partition and time, the offset that the next record was to get."""
     with store.manifest.reading() as database:
         if not catalogue.exists(database, name):
-            return [{} for _ in times]
+            return {}
         topic = catalogue.topic_named(database, name)
         begin = catalogue.offsets(database, topic)[0]
-    ends: list[dict[int, int]] = [{} for _ in times]
+    ends: dict[int, np.ndarray] = {}
     for partition, first in begin.items():
         appended, offsets = _appended(store, topic, partition, first)
         # A clock that was set back must not make an offset appear later than the one behind it.
-        seen = np.searchsorted(np.maximum.accumulate(appended), np.asarray(times, np.int64), side="right")
-        for end, offset in zip(ends, np.concatenate([[first], offsets])[seen].tolist(), strict=True):
-            end[partition] = offset
+        seen = np.searchsorted(np.maximum.accumulate(appended), times, side="right")
+        ends[partition] = np.concatenate([[first], offsets])[seen]
     return ends
 
 

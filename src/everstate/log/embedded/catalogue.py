@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+from everstate.log.embedded.merging import tier_of
 from everstate.log.embedded.segments import Block, Segment
 from everstate.log.protocol import TopicConfig, TopicInfo
 from everstate.topology.errors import (
@@ -26,6 +27,7 @@ TOPICS_FOLDER: Final = "topics"
 #: Enough of the name to be recognised; with the number in front, folders stay apart where case does not count.
 _NAME_IN_FOLDER: Final = 100
 MAX_PARTITIONS: Final = 10_000
+_LAST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,17 @@ def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exis
             return topic_named(database, name)
         raise TopicExistsError(name)
     cursor = database.execute(
-        "INSERT INTO topics (name, identity, folder, compact, retention_ms, delete_retention_ms, created_ms) "
-        "VALUES (?, ?, '', ?, ?, ?, ?)",
-        (name, uuid4().hex, config.compact, config.retention_ms, config.delete_retention_ms, now_ms),
+        "INSERT INTO topics (name, identity, folder, partitions, compact, retention_ms, delete_retention_ms, "
+        "created_ms) VALUES (?, ?, '', ?, ?, ?, ?, ?)",
+        (
+            name,
+            uuid4().hex,
+            config.partitions,
+            config.compact,
+            config.retention_ms,
+            config.delete_retention_ms,
+            now_ms,
+        ),
     )
     topic_id = cursor.lastrowid
     folder = f"{TOPICS_FOLDER}/{topic_id:06d}-{name[:_NAME_IN_FOLDER]}"
@@ -98,9 +108,8 @@ def topic_named(database: sqlite3.Connection, name: str) -> Topic:
     row = database.execute("SELECT * FROM topics WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise TopicNotFoundError(name)
-    partitions = database.execute("SELECT count(*) FROM partitions WHERE topic_id = ?", (row["id"],)).fetchone()[0]
     config = TopicConfig(
-        partitions=partitions,
+        partitions=row["partitions"],
         compact=bool(row["compact"]),
         retention_ms=row["retention_ms"],
         delete_retention_ms=row["delete_retention_ms"],
@@ -115,7 +124,7 @@ def exists(database: sqlite3.Connection, name: str) -> bool:
 
 def names(database: sqlite3.Connection) -> list[str]:
     """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
-    found = (str(row["name"]) for row in database.execute("SELECT name FROM topics"))
+    found = (str(row["name"]) for row in database.execute("SELECT * FROM topics"))
     return sorted(name for name in found if not is_internal(name))
 
 
@@ -143,9 +152,7 @@ def describe(database: sqlite3.Connection, name: str) -> TopicInfo:
 
 def offsets(database: sqlite3.Connection, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:
     """The first offset of every partition, and the next one to be written."""
-    rows = database.execute(
-        "SELECT partition, begin_offset, end_offset FROM partitions WHERE topic_id = ? ORDER BY partition", (topic.id,)
-    ).fetchall()
+    rows = database.execute("SELECT * FROM partitions WHERE topic_id = ? ORDER BY partition", (topic.id,)).fetchall()
     return (
         {row["partition"]: row["begin_offset"] for row in rows},
         {row["partition"]: row["end_offset"] for row in rows},
@@ -155,7 +162,7 @@ def offsets(database: sqlite3.Connection, topic: Topic) -> tuple[dict[int, int],
 def bounds(database: sqlite3.Connection, topic: Topic, partition: int) -> tuple[int, int]:
     """The first offset of a partition and the next one to be written."""
     row = database.execute(
-        "SELECT begin_offset, end_offset FROM partitions WHERE topic_id = ? AND partition = ?", (topic.id, partition)
+        "SELECT * FROM partitions WHERE topic_id = ? AND partition = ?", (topic.id, partition)
     ).fetchone()
     if row is None:
         raise LogError(
@@ -191,24 +198,38 @@ def segments(
 ) -> list[StoredSegment]:
     """The segments of a partition that hold offsets of a range, in order."""
     rows = database.execute(
-        "SELECT * FROM segments WHERE topic_id = ? AND partition = ? AND end_offset > ? "
-        "AND (?4 IS NULL OR base_offset < ?4) ORDER BY base_offset",
-        (topic.id, partition, start, end),
+        # The index knows where segments begin: without `coalesce`, each read would go through all that came before.
+        "SELECT * FROM segments WHERE topic_id = ?1 AND partition = ?2 AND end_offset > ?3 AND base_offset < ?4 "
+        "AND base_offset >= coalesce((SELECT max(base_offset) FROM segments "
+        "WHERE topic_id = ?1 AND partition = ?2 AND base_offset <= ?3), 0) ORDER BY base_offset",
+        (topic.id, partition, start, _LAST if end is None else end),
     )
-    return [StoredSegment(row["id"], _segment(row)) for row in rows]
+    return [StoredSegment(row["id"], segment_of(row)) for row in rows]
+
+
+def last_segments(
+    database: sqlite3.Connection, topic: Topic, partition: int, *, before: int, count: int
+) -> list[StoredSegment]:
+    """So many segments at the end of what a partition has before an offset, in order."""
+    rows = database.execute(
+        "SELECT * FROM segments WHERE topic_id = ? AND partition = ? AND base_offset < ? "
+        "ORDER BY base_offset DESC LIMIT ?",
+        (topic.id, partition, before, count),
+    ).fetchall()
+    return [StoredSegment(row["id"], segment_of(row)) for row in reversed(rows)]
 
 
 def segments_of_commit(database: sqlite3.Connection, commit_id: int) -> list[tuple[str, int, Segment]]:
     """What a commit published: topic, partition and segment, in order."""
     rows = database.execute(
-        "SELECT segments.*, topics.name FROM segments JOIN topics ON topics.id = topic_id "
-        "WHERE commit_id = ? ORDER BY topic_id, partition, base_offset",
-        (commit_id,),
-    )
-    return [(row["name"], row["partition"], _segment(row)) for row in rows]
+        "SELECT * FROM segments WHERE commit_id = ? ORDER BY topic_id, partition, base_offset", (commit_id,)
+    ).fetchall()
+    names = {row["id"]: row["name"] for row in database.execute("SELECT * FROM topics")} if rows else {}
+    return [(names[row["topic_id"]], row["partition"], segment_of(row)) for row in rows]
 
 
-def _segment(row: sqlite3.Row) -> Segment:
+def segment_of(row: sqlite3.Row) -> Segment:
+    """The segment that a row describes."""
     return Segment(
         row["base_offset"],
         row["end_offset"],
@@ -227,7 +248,7 @@ def insert_segment(
     """Make a segment's records part of its partition."""
     database.execute(
         "INSERT INTO segments (topic_id, partition, base_offset, end_offset, file, file_bytes, sparse, records, bytes, "
-        "max_ts, appended_ms, commit_id, blocks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "max_ts, appended_ms, tier, commit_id, blocks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             topic.id,
             partition,
@@ -240,6 +261,7 @@ def insert_segment(
             segment.size,
             segment.max_ts,
             segment.appended_ms,
+            tier_of(segment.records, segment.size),
             commit_id,
             json.dumps(segment.blocks, separators=(",", ":")),
         ),

@@ -6,13 +6,12 @@ second query would count the same numbers again.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Literal
 
 from everstate.log import vectors
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue, corrections, leases, publishing
-from everstate.log.protocol import Commit, CommitResult, Ranges, Staged, Vector
+from everstate.log.embedded import catalogue, corrections, leases, order_log, publishing
+from everstate.log.protocol import Commit, CommitResult, Ranges, Staged
 
 if TYPE_CHECKING:
     import sqlite3
@@ -49,7 +48,8 @@ def follow(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
     if last_id is not None:
         # Only the last batch can come again, so only its segments need to be known as its own.
         database.execute("UPDATE segments SET commit_id = NULL WHERE commit_id = ?", (last_id,))
-    return _insert(database, batch, now_ms=now_ms)
+    order_log.add(database, batch, now_ms=now_ms)
+    return keep(database, batch, now_ms=now_ms)
 
 
 def _correct(store: Store, batch: Commit, staged: Sequence[Staged], commit_id: int) -> CommitResult:
@@ -120,15 +120,21 @@ def _before(database: sqlite3.Connection, batch: Commit) -> tuple[int | None, Co
 def _last(
     database: sqlite3.Connection, service: str, output: str, generation: str | None
 ) -> tuple[int | None, Commit | None]:
-    row = database.execute(
-        "SELECT * FROM commits WHERE service = ?1 AND output = ?2 AND "
-        "CASE WHEN ?3 IS NULL THEN kind <> 'closed' ELSE generation = ?3 END ORDER BY id DESC LIMIT 1",
-        (service, output, generation),
-    ).fetchone()
-    return (None, None) if row is None else (row["id"], _commit(row))
+    if generation is None:
+        row = database.execute(
+            "SELECT * FROM commits WHERE service = ? AND output = ? AND kind <> 'closed' ORDER BY id DESC LIMIT 1",
+            (service, output),
+        ).fetchone()
+    else:
+        row = database.execute(
+            "SELECT * FROM commits WHERE service = ? AND output = ? AND generation = ? ORDER BY id DESC LIMIT 1",
+            (service, output, generation),
+        ).fetchone()
+    return (None, None) if row is None else (row["id"], commit_of(row))
 
 
-def _commit(row: sqlite3.Row) -> Commit:
+def commit_of(row: sqlite3.Row) -> Commit:
+    """The commit that a row describes."""
     return Commit(
         service=row["service"],
         output=row["output"],
@@ -141,15 +147,22 @@ def _commit(row: sqlite3.Row) -> Commit:
         token=row["token"],
         lease=row["lease"],
         kind=row["kind"],
+        ordered=bool(row["ordered"]),
         committed_ms=row["committed_ms"],
     )
 
 
-def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
+def keep(database: sqlite3.Connection, batch: Commit, *, now_ms: int, number: int | None = None) -> int:
+    """Store a commit as its generation's last, in place of the one before; returns its number."""
+    database.execute(
+        "DELETE FROM commits WHERE service = ? AND output = ? AND generation = ? AND (kind = 'closed') = ?",
+        (batch.service, batch.output, batch.generation, batch.kind == "closed"),
+    )
     cursor = database.execute(
-        "INSERT INTO commits (service, output, generation, query_id, batch_id, start_vector, end_vector, digest, "
-        "token, lease, kind, committed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO commits (id, service, output, generation, query_id, batch_id, start_vector, end_vector, digest, "
+        "token, lease, kind, ordered, committed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
+            number,
             batch.service,
             batch.output,
             batch.generation,
@@ -161,32 +174,11 @@ def _insert(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:
             batch.token,
             batch.lease,
             batch.kind,
+            batch.ordered,
             now_ms,
         ),
     )
     return int(cursor.lastrowid or 0)
-
-
-def order(database: sqlite3.Connection, service: str, output: str) -> list[tuple[Vector, int]]:
-    """Where and when batches of an output ended: those that were published, and what a newer generation added to them.
-
-    A generation that is built goes beyond the active one before it takes its place; from then on its batches count.
-    """
-    rows = database.execute(
-        "SELECT generation, kind, end_vector, committed_ms FROM commits WHERE service = ? AND output = ? ORDER BY id",
-        (service, output),
-    ).fetchall()
-    found: list[tuple[Vector, int]] = []
-    built: dict[str, list[tuple[Vector, int]]] = defaultdict(list)
-    for row in rows:
-        end = (vectors.from_json(row["end_vector"]), int(row["committed_ms"]))
-        if row["kind"] == "closed":
-            built[row["generation"]].append(end)
-            continue
-        for stop in [*(built.pop(row["generation"], []) if row["kind"] == "cutover" else []), end]:
-            if not found or not vectors.reached(found[-1][0], stop[0]):
-                found.append(stop)
-    return found
 
 
 def _ranges(database: sqlite3.Connection, commit_id: int) -> Ranges:
@@ -203,3 +195,4 @@ def forget(database: sqlite3.Connection, service: str) -> None:
         "UPDATE segments SET commit_id = NULL WHERE commit_id IN (SELECT id FROM commits WHERE service = ?)", (service,)
     )
     database.execute("DELETE FROM commits WHERE service = ?", (service,))
+    order_log.forget(database, service)

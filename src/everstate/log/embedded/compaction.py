@@ -11,7 +11,6 @@ comes again with other content, its correction needs both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,8 +18,8 @@ import numpy.typing as npt
 import polars as pl
 
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue, garbage, reading, retention
-from everstate.log.embedded.segments import APPENDED, BLOCK_BYTES, BLOCK_RECORDS, Place, Segment, SegmentWriter
+from everstate.log.embedded import catalogue, claims, garbage, merging, reading, retention, staging, timing
+from everstate.log.embedded.segments import APPENDED, BLOCK_BYTES, BLOCK_RECORDS, Place, Segment
 from everstate.log.records import CONTENT
 
 if TYPE_CHECKING:
@@ -28,43 +27,55 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from everstate.log.embedded.catalogue import StoredSegment, Topic
+    from everstate.log.embedded.segments import SegmentWriter
     from everstate.log.embedded.store import Store
     from everstate.log.protocol import Vector
 
-#: A segment with fewer records is small; so many small ones in a partition are worth merging.
-SMALL_RECORDS: Final = BLOCK_RECORDS
-MANY_SMALL: Final = 64
 #: Compact when this share of the records came after the last compaction. Kafka's half would have a busy table compacted
 #: after every other batch, at a third of what the batches themselves cost.
 DIRTY_RATIO: Final = 0.75
 #: A smaller topic is read in a moment as it is.
 MIN_DIRTY_RECORDS: Final = 100_000
 _SEGMENT_BYTES: Final = 128 << 20
+#: Merging looks at so many segments at the end of a partition, and at so many more if there are unmerged ones before.
+_WINDOW: Final = 128
+_BACKLOG: Final = 20_000
 _STORED: Final = [*CONTENT, "offset", APPENDED]
 
 
 def compact(store: Store, name: str) -> None:
-    """Drop all that is superfluous in a topic now."""
+    """Drop all that is superfluous in a topic now, whether or not somebody else tends it."""
     topic = _expired(store, name)
-    for partition in range(topic.config.partitions):
-        if topic.config.compact:
-            compact_partition(store, topic, partition)
-        else:
-            merge_partition(store, topic, partition, at_least=2)
+    with claims.claimed(store, topic):
+        for partition in range(topic.config.partitions):
+            if topic.config.compact:
+                compact_partition(store, topic, partition)
+            else:
+                while merge_partition(store, topic, partition, at_least=2):
+                    pass
     garbage.collect(store)
 
 
-def maintain(store: Store, name: str) -> bool:
-    """Do what is worth doing; says whether anything was."""
+def maintain(store: Store, name: str, *, compacting: bool = True) -> bool:
+    """Do what is worth doing, unless somebody does it already; says whether anything was done.
+
+    Args:
+        store: The log.
+        name: The topic.
+        compacting: Also what takes longer than a moment.
+    """
     topic = _expired(store, name)
     done = False
-    for partition in range(topic.config.partitions):
-        with store.manifest.reading() as database:
-            dirty, total, small = _condition(database, topic, partition)
-        if topic.config.compact and dirty >= MIN_DIRTY_RECORDS and dirty >= DIRTY_RATIO * total:
-            done |= compact_partition(store, topic, partition)
-        elif small >= MANY_SMALL:
-            done |= merge_partition(store, topic, partition, at_least=MANY_SMALL // 2)
+    with store.manifest.reading() as database:
+        worth = [
+            p for p in range(topic.config.partitions) if is_due(database, topic, p) or _unmerged(database, topic, p)
+        ]
+    if not worth:
+        return False
+    with claims.claimed(store, topic) as mine:
+        for partition in worth if mine else ():
+            compacted = compacting and compact_if_due(store, topic, partition)
+            done |= compacted or merge_partition(store, topic, partition)
     if done:
         garbage.collect(store)
     return done
@@ -79,26 +90,41 @@ def _expired(store: Store, name: str) -> Topic:
     return topic
 
 
-def _condition(database: sqlite3.Connection, topic: Topic, partition: int) -> tuple[int, int, int]:
-    """Of what may be compacted: records since the last compaction, all records, and the number of small segments."""
+def is_due(database: sqlite3.Connection, topic: Topic, partition: int) -> bool:
+    """Whether enough records came after the last compaction."""
+    if not topic.config.compact:
+        return False
     row = database.execute(
         "SELECT coalesce(sum(records), 0) AS total, "
-        "coalesce(sum(CASE WHEN base_offset >= clean_to THEN records ELSE 0 END), 0) AS dirty, "
-        "coalesce(sum(records < ?), 0) AS small FROM segments JOIN partitions USING (topic_id, partition) "
+        "coalesce(sum(CASE WHEN base_offset >= clean_to THEN records ELSE 0 END), 0) AS dirty "
+        "FROM segments JOIN partitions USING (topic_id, partition) "
         "WHERE topic_id = ? AND partition = ? AND commit_id IS NULL",
-        (SMALL_RECORDS, topic.id, partition),
-    ).fetchone()
-    return row["dirty"], row["total"], row["small"]
-
-
-def _settled(database: sqlite3.Connection, topic: Topic, partition: int) -> list[StoredSegment]:
-    """The segments before any that belongs to an output's last batch."""
-    row = database.execute(
-        "SELECT min(base_offset) FROM segments WHERE topic_id = ? AND partition = ? AND commit_id IS NOT NULL",
         (topic.id, partition),
     ).fetchone()
-    found = catalogue.segments(database, topic, partition)
-    return [item for item in found if row[0] is None or item.segment.end <= row[0]]
+    return bool(row["dirty"] >= MIN_DIRTY_RECORDS and row["dirty"] >= DIRTY_RATIO * row["total"])
+
+
+def compact_if_due(store: Store, topic: Topic, partition: int) -> bool:
+    """Compact a partition if that is worth it; says whether it was."""
+    with store.manifest.reading() as database:
+        due = is_due(database, topic, partition)
+    return due and compact_partition(store, topic, partition)
+
+
+def _settled(
+    database: sqlite3.Connection, topic: Topic, partition: int, *, window: int | None = None
+) -> list[StoredSegment]:
+    """The segments before any that belongs to an output's last batch: all, or the first of so many at their end."""
+    row = database.execute(
+        "SELECT min(base_offset) FROM segments WHERE commit_id IS NOT NULL AND topic_id = ? AND partition = ?",
+        (topic.id, partition),
+    ).fetchone()
+    before = (1 << 63) - 1 if row[0] is None else row[0]
+    if window is None:
+        found = catalogue.segments(database, topic, partition, end=before)
+    else:
+        found = catalogue.last_segments(database, topic, partition, before=before, count=window)
+    return [item for item in found if item.segment.end <= before]
 
 
 def compact_partition(store: Store, topic: Topic, partition: int) -> bool:
@@ -106,37 +132,42 @@ def compact_partition(store: Store, topic: Topic, partition: int) -> bool:
     place = Place(topic.name, partition)
     with store.manifest.reading() as database:
         stored = _settled(database, topic, partition)
+        clock_ms = timing.age_clock(database, store.clock()) if stored else 0
     if not stored:
         return False
     last = reading.last_of_each_key(_key_frames(store, place, stored))
-    outdated = pl.col("tombstone") & (pl.col(APPENDED) <= store.clock() - topic.config.delete_retention_ms)
+    outdated = pl.col("tombstone") & (pl.col(APPENDED) <= clock_ms - topic.config.delete_retention_ms)
     dropped = last.filter(outdated)["offset"]
     survivors = last.filter(~outdated)["offset"].sort().to_numpy()
     total = sum(item.segment.records for item in stored)
-    if len(survivors) == total and len(stored) <= 1 + total // SMALL_RECORDS:
+    if len(survivors) == total and len(stored) <= 1 + total // BLOCK_RECORDS:
         return False
-    written = _rewrite(store, topic, _surviving(_frames(store, place, stored, _STORED), survivors), _youngest(stored))
+    written = _rewrite(store, topic, _surviving(_frames(store, place, stored, _STORED), survivors), stored)
     dropped_to = int(dropped.to_numpy().max()) + 1 if len(dropped) else None
     swap = Swap(topic, partition, stored, written, dropped_to=dropped_to, clean_to=stored[-1].segment.end)
     return swap.apply(store)
 
 
-def merge_partition(store: Store, topic: Topic, partition: int, *, at_least: int) -> bool:
-    """Put runs of small segments together; no record goes."""
+def _unmerged(database: sqlite3.Connection, topic: Topic, partition: int) -> int:
+    """How many segments could be merged; fewer than two cannot."""
+    row = database.execute(
+        "SELECT count(*) FROM segments WHERE topic_id = ? AND partition = ? AND tier < ? AND commit_id IS NULL",
+        (topic.id, partition, merging.FULL),
+    ).fetchone()
+    return int(row[0]) if row[0] > 1 else 0
+
+
+def merge_partition(store: Store, topic: Topic, partition: int, *, at_least: int = merging.FANOUT) -> bool:
+    """Put neighbours of a tier together where there are enough; no record goes. Says whether anything was done."""
     place = Place(topic.name, partition)
     with store.manifest.reading() as database:
-        stored = _settled(database, topic, partition)
+        unmerged = _unmerged(database, topic, partition)
+        stored = _settled(database, topic, partition, window=_WINDOW if unmerged < _WINDOW else _BACKLOG)
     done = False
-    for small, run in groupby(stored, key=lambda item: item.segment.records < SMALL_RECORDS):
-        inputs = list(run)
-        if small and len(inputs) >= at_least:
-            written = _rewrite(store, topic, _frames(store, place, inputs, _STORED), _youngest(inputs))
-            done |= Swap(topic, partition, inputs, written).apply(store)
+    for run in merging.runs(stored, at_least=at_least, retention_ms=topic.config.retention_ms):
+        written = _rewrite(store, topic, _frames(store, place, run, _STORED), run)
+        done |= Swap(topic, partition, run, written).apply(store)
     return done
-
-
-def _youngest(stored: Sequence[StoredSegment]) -> int:
-    return max(item.segment.appended_ms for item in stored)
 
 
 def _key_frames(store: Store, place: Place, stored: Sequence[StoredSegment]) -> Iterator[pl.DataFrame]:
@@ -150,25 +181,29 @@ def _frames(store: Store, place: Place, stored: Sequence[StoredSegment], columns
         yield from store.reader.read(place, segment, start=segment.base, end=segment.end, columns=columns)
 
 
-def _rewrite(store: Store, topic: Topic, frames: Iterable[pl.DataFrame], appended_ms: int) -> list[Segment]:
+def _rewrite(
+    store: Store, topic: Topic, frames: Iterable[pl.DataFrame], replaced: Sequence[StoredSegment]
+) -> list[Segment]:
     """Write records into new files, each a segment of bounded size."""
+    youngest = max(item.segment.max_ts for item in replaced)
+    appended_ms = max(item.segment.appended_ms for item in replaced)
     written: list[Segment] = []
-    writer: SegmentWriter | None = None
+    writers: list[SegmentWriter] = []
     try:
         for block in _full_blocks(frames):
-            writer = writer or SegmentWriter(store.root, topic.folder)
-            writer.add(block)
-            if writer.size >= _SEGMENT_BYTES:
-                written.append(_finished(writer, appended_ms))
-                writer = None
-        if writer is not None:
-            written.append(_finished(writer, appended_ms))
+            if len(writers) == len(written):
+                writers.append(staging.begin(store, topic))
+            writers[-1].add(block)
+            if writers[-1].size >= _SEGMENT_BYTES:
+                written.append(_finished(writers[-1], appended_ms))
+        if len(writers) > len(written):
+            written.append(_finished(writers[-1], appended_ms))
     except BaseException:
-        if writer is not None:
-            writer.discard()
-        _discard(store, written)
+        for writer in writers:
+            writer.close()
+        staging.discard(store, [writer.file for writer in writers])
         raise
-    return written
+    return [replace(segment, max_ts=min(segment.max_ts, youngest)) for segment in written]
 
 
 def _finished(writer: SegmentWriter, appended_ms: int) -> Segment:
@@ -224,28 +259,26 @@ class Swap:
                 crash_point("log.compact.inside_swap")
         crash_point("log.compact.after_swap")
         if not fits:
-            _discard(store, self.written)
+            staging.discard(store, [segment.file for segment in self.written])
         return fits
 
     def _exchange(self, database: sqlite3.Connection, now_ms: int) -> None:
         catalogue.remove_segments(database, [item.id for item in self.stored], now_ms=now_ms)
         for segment in self.written:
             catalogue.insert_segment(database, self.topic, self.partition, segment)
+        staging.arrived(database, [segment.file for segment in self.written])
         if self.clean_to is not None:
             database.execute(
                 "UPDATE partitions SET clean_to = ? WHERE topic_id = ? AND partition = ?",
                 (self.clean_to, self.topic.id, self.partition),
             )
         if self.dropped_to is not None:
+            # What was dropped last lies behind what was dropped before, so the last time covers both.
             database.execute(
-                "INSERT INTO dropped_tombstones (topic_id, partition, dropped_ms, end_offset) VALUES (?, ?, ?, ?)",
+                "INSERT INTO dropped_tombstones (topic_id, partition, dropped_ms, end_offset) VALUES (?1, ?2, ?3, ?4) "
+                "ON CONFLICT DO UPDATE SET dropped_ms = max(dropped_ms, ?3), end_offset = max(end_offset, ?4)",
                 (self.topic.id, self.partition, now_ms, self.dropped_to),
             )
-
-
-def _discard(store: Store, written: Sequence[Segment]) -> None:
-    for segment in written:
-        (store.root / segment.file).unlink(missing_ok=True)
 
 
 def tombstones_dropped(database: sqlite3.Connection, positions: Vector, *, since_ms: int) -> Vector:
@@ -257,10 +290,10 @@ def tombstones_dropped(database: sqlite3.Connection, positions: Vector, *, since
             if position <= catalogue.bounds(database, topic, partition)[0]:
                 continue  # it has read nothing yet, so there is nothing that it should have deleted
             row = database.execute(
-                "SELECT max(end_offset) FROM dropped_tombstones "
+                "SELECT * FROM dropped_tombstones "
                 "WHERE topic_id = ? AND partition = ? AND dropped_ms > ? AND end_offset > ?",
                 (topic.id, partition, since_ms, position),
             ).fetchone()
-            if row[0] is not None:
-                missed.setdefault(name, {})[partition] = row[0]
+            if row is not None:
+                missed.setdefault(name, {})[partition] = row["end_offset"]
     return missed

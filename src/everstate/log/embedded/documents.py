@@ -11,8 +11,14 @@ if TYPE_CHECKING:
 
 def read(database: sqlite3.Connection, service: str) -> dict[str, str]:
     """All documents of a service, by name."""
-    rows = database.execute("SELECT name, value FROM documents WHERE service = ? ORDER BY name", (service,))
+    rows = database.execute("SELECT * FROM documents WHERE service = ? ORDER BY name", (service,))
     return {row["name"]: row["value"] for row in rows}
+
+
+def read_one(database: sqlite3.Connection, service: str, name: str) -> str | None:
+    """One document of a service."""
+    row = database.execute("SELECT * FROM documents WHERE service = ? AND name = ?", (service, name)).fetchone()
+    return None if row is None else str(row["value"])
 
 
 def write(database: sqlite3.Connection, service: str, documents: Mapping[str, str | None]) -> None:
@@ -21,7 +27,9 @@ def write(database: sqlite3.Connection, service: str, documents: Mapping[str, st
         if value is None:
             database.execute("DELETE FROM documents WHERE service = ? AND name = ?", (service, name))
         else:
-            database.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", (service, name, value))
+            database.execute(
+                "INSERT OR REPLACE INTO documents (service, name, value) VALUES (?, ?, ?)", (service, name, value)
+            )
 
 
 def forget(database: sqlite3.Connection, service: str) -> None:

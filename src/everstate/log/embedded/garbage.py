@@ -1,4 +1,8 @@
-"""Files that no segment names: replaced by compaction, expired, or staged by a process that died."""
+"""Files that no segment names: replaced by compaction, expired, or staged by a process that died.
+
+Only files that the manifest has noted itself are deleted. A file that it does not know belongs to something that it has
+lost, or to somebody else.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from everstate.log.crash import crash_point
 from everstate.log.embedded import catalogue
 from everstate.log.embedded.catalogue import TOPICS_FOLDER
-from everstate.log.embedded.segments import SUFFIX
 
 if TYPE_CHECKING:
     from everstate.log.embedded.store import Store
@@ -30,40 +33,50 @@ def collect(store: Store) -> None:
 
 
 def _collect_retired(store: Store) -> None:
-    """Delete files whose time is over, then forget them: a crash in between leaves an entry, not a file."""
+    """Delete files whose time is over, then forget them: a crash in between leaves an entry, not a file.
+
+    A clock that was set back leaves times that lie ahead; what is noted there goes, too, since only a reader on its way
+    needs it, and that finds its records again.
+    """
+    now_ms = store.clock()
     with store.manifest.reading() as database:
         rows = database.execute(
-            "SELECT file FROM retired_files WHERE retired_ms <= ?", (store.clock() - RETIRED_GRACE_MS,)
+            "SELECT * FROM retired_files WHERE retired_ms <= ? OR retired_ms > ? LIMIT ?",
+            (now_ms - RETIRED_GRACE_MS, now_ms + RETIRED_GRACE_MS, _FILES_A_TRANSACTION),
         ).fetchall()
-    files = [row["file"] for row in rows]
-    if not files:
+        files = [row["file"] for row in rows if not catalogue.is_named(database, row["file"])]
+    if not rows:
         return
     crash_point("log.garbage.before_unlink")
     for file in files:
         (store.root / file).unlink(missing_ok=True)
     crash_point("log.garbage.after_unlink")
     with store.manifest.writing() as database:
-        database.executemany("DELETE FROM retired_files WHERE file = ?", [(file,) for file in files])
+        database.executemany("DELETE FROM retired_files WHERE file = ?", [(row["file"],) for row in rows])
+    if len(rows) == _FILES_A_TRANSACTION:
+        _collect_retired(store)
 
 
 def _collect_abandoned(store: Store) -> None:
     """Delete old staged files. The transaction keeps a commit from naming one between the check and the deletion."""
-    limit = (store.clock() - STAGED_GRACE_MS) / 1000
-    old = [file for folder in _folders(store) for file in _files(folder) if _older(file, limit)]
-    for first in range(0, len(old), _FILES_A_TRANSACTION):
-        with store.manifest.writing() as database:
-            for file in old[first : first + _FILES_A_TRANSACTION]:
-                name = file.relative_to(store.root).as_posix()
-                retired = database.execute("SELECT 1 FROM retired_files WHERE file = ?", (name,)).fetchone()
-                if retired is None and not catalogue.is_named(database, name):
-                    file.unlink(missing_ok=True)
+    now_ms = store.clock()
+    limits = (now_ms - STAGED_GRACE_MS, now_ms + STAGED_GRACE_MS)
+    query = "SELECT * FROM staged_files WHERE staged_ms <= ? OR staged_ms > ? LIMIT 500"
+    with store.manifest.reading() as database:
+        if database.execute(query, limits).fetchone() is None:
+            return
+    with store.manifest.writing() as database:
+        for row in database.execute(query, limits).fetchall():
+            if not catalogue.is_named(database, row["file"]):
+                (store.root / row["file"]).unlink(missing_ok=True)
+            database.execute("DELETE FROM staged_files WHERE file = ?", (row["file"],))
 
 
 def _collect_folders(store: Store) -> None:
     """Remove the empty folders of topics that were deleted."""
     present = _folders(store)  # looked at first, so that the folder of a topic that is being created is known below
     with store.manifest.reading() as database:
-        known = {row["folder"] for row in database.execute("SELECT folder FROM topics")}
+        known = {row["folder"] for row in database.execute("SELECT * FROM topics")}
     for folder in present:
         if folder.relative_to(store.root).as_posix() not in known:
             with suppress(OSError):  # not empty yet
@@ -71,20 +84,8 @@ def _collect_folders(store: Store) -> None:
 
 
 def _folders(store: Store) -> list[Path]:
-    with os.scandir(store.root / TOPICS_FOLDER) as entries:
-        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def _files(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            return [Path(entry.path) for entry in entries if entry.name.endswith(SUFFIX)]
+        with os.scandir(store.root / TOPICS_FOLDER) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
-        return []
-
-
-def _older(file: Path, limit: float) -> bool:
-    try:
-        return file.stat().st_mtime < limit
-    except FileNotFoundError:
-        return False
+        return []  # no record was ever written

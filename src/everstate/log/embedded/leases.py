@@ -121,7 +121,8 @@ def holder(database: sqlite3.Connection, name: str, *, now_ms: int) -> Holder | 
 
 def _lives(current: Holder, asking: Holder, heartbeat_ms: int, now_ms: int) -> bool:
     if current.host != asking.host:
-        return now_ms - heartbeat_ms < HEARTBEAT_TIMEOUT_MS
+        # A sign of life that lies ahead was given before a clock was set back; one that lives soon gives another.
+        return abs(now_ms - heartbeat_ms) < HEARTBEAT_TIMEOUT_MS
     return runs_here(current)
 
 

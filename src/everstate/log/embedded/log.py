@@ -14,8 +14,10 @@ from everstate.log.embedded import (
     cutovers,
     documents,
     garbage,
+    order_log,
     publishing,
     reading,
+    tending,
 )
 from everstate.log.embedded import leases as lease_rows
 from everstate.log.embedded.segments import APPENDED, Place
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from everstate.log.stops import Stops
+
 
 class EmbeddedLog:
     """Topics in a folder, for any number of processes on one machine.
@@ -46,6 +50,7 @@ class EmbeddedLog:
     Args:
         path: The folder; it is created if it is not there.
         clock: Gives the time in milliseconds; tests set their own.
+        trusted: Another process has just looked whether the manifest is whole.
 
     Example:
         >>> import tempfile
@@ -58,15 +63,23 @@ class EmbeddedLog:
         [b'12']
     """
 
-    def __init__(self, path: Path | str, *, clock: Clock = wall_clock) -> None:
-        self._store = Store(Path(path).absolute(), clock)
+    def __init__(self, path: Path | str, *, clock: Clock = wall_clock, trusted: bool = False) -> None:
+        self._store = Store(Path(path).absolute(), clock, trusted)
+        self._tender = tending.Tender(self._store)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A connection cannot travel to another process, the folder's name can.
-        return (type(self), (str(self.path),))
+        return (_reopened, (str(self.path),))
 
     def __repr__(self) -> str:
         return f"EmbeddedLog({str(self.path)!r})"
+
+    @property
+    def id(self) -> str | None:
+        """What state remembers the log by; None as long as it is not there."""
+        with self._store.manifest.reading() as database:
+            row = database.execute("SELECT * FROM log").fetchone()
+        return None if row is None else str(row["identity"])
 
     @property
     def path(self) -> Path:
@@ -79,7 +92,8 @@ class EmbeddedLog:
         return str(self.path)
 
     def close(self) -> None:
-        """Close the manifest's connections; a later call opens new ones."""
+        """Finish what tends the topics and close the manifest's connections; a later call opens new ones."""
+        self._tender.finish()
         self._store.manifest.close()
 
     def create_topic(self, name: str, config: TopicConfig | None = None, *, exist_ok: bool = False) -> None:
@@ -117,6 +131,7 @@ class EmbeddedLog:
     def append(self, topic: str, frame: pl.DataFrame) -> None:
         """Append records, all or none of them; durable when this returns."""
         publishing.append(self._store, topic, frame)
+        self._tender.appended(topic)
 
     def begin_offsets(self, topics: Sequence[str]) -> Vector:
         """The first offset of every partition."""
@@ -185,10 +200,10 @@ class EmbeddedLog:
         """Publish the difference between two generations, once; None if a topic has grown since it was made."""
         return cutovers.cutover(self._store, cutover, staged)
 
-    def order(self, service: str, output: str, topics: Sequence[str]) -> list[Vector]:
+    def order(self, service: str, output: str, topics: Sequence[str]) -> Stops:
         """The order log of an output: where its micro-batches ended in these topics, the oldest first."""
         with self._store.manifest.reading() as database:
-            stops = commits.order(database, service, output)
+            stops = order_log.read(database, service, output)
         return arrival.completed(self._store, stops, topics)
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
@@ -220,7 +235,8 @@ class EmbeddedLog:
 
     def get_meta(self, service: str, name: str) -> str | None:
         """A small document that a service keeps beside its topics."""
-        return self.metas(service).get(name)
+        with self._store.manifest.reading() as database:
+            return documents.read_one(database, service, name)
 
     def set_meta(self, service: str, name: str, value: str | None, *, leases: Sequence[Lease] = ()) -> None:
         """Store such a document, if these leases are held; None deletes it."""
@@ -239,3 +255,7 @@ class EmbeddedLog:
         with self._store.manifest.writing() as database:
             commits.forget(database, service)
             documents.forget(database, service)
+
+
+def _reopened(path: str) -> EmbeddedLog:
+    return EmbeddedLog(path, trusted=True)

@@ -3,110 +3,31 @@
 A segment file counts from the moment its row is committed here, and no longer than its row stays. Every transaction is
 short: files are written and synced before, deleted after. Connections belong to one thread of one process; SQLite
 connections must not cross a fork, so a forked child opens its own.
+
+A log that is only read is not created: as long as there is none, readers see an empty one.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
-from everstate.topology.errors import LogBusyError, LogError
-from everstate.topology.exhaustion import exhausted, exhaustion, shortage
+from everstate.log.crash import crash_point
+from everstate.log.embedded import identity, integrity, manifest_errors, schema, timing, upgrade
+from everstate.log.embedded.segments import make_folder
+from everstate.topology.errors import LogError, ManifestDamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from everstate.topology.errors import EverstateError
-
-FORMAT: Final = 2
 BUSY_SECONDS: Final = 30
-
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS topics (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again, so a deleted topic's files cannot be taken for another's
-    name TEXT NOT NULL UNIQUE,
-    identity TEXT NOT NULL DEFAULT '',
-    folder TEXT NOT NULL,
-    compact INTEGER NOT NULL,
-    retention_ms INTEGER,
-    delete_retention_ms INTEGER NOT NULL,
-    created_ms INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS partitions (
-    topic_id INTEGER NOT NULL REFERENCES topics (id) ON DELETE CASCADE,
-    partition INTEGER NOT NULL,
-    begin_offset INTEGER NOT NULL DEFAULT 0,
-    end_offset INTEGER NOT NULL DEFAULT 0,
-    clean_to INTEGER NOT NULL DEFAULT 0,   -- below it, compaction has left one record a key
-    PRIMARY KEY (topic_id, partition)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS segments (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    topic_id INTEGER NOT NULL REFERENCES topics (id) ON DELETE CASCADE,
-    partition INTEGER NOT NULL,
-    base_offset INTEGER NOT NULL,
-    end_offset INTEGER NOT NULL,
-    file TEXT NOT NULL,                    -- relative to the log's folder; segments of one topic may share a file
-    file_bytes INTEGER NOT NULL,
-    sparse INTEGER NOT NULL,               -- blocks carry explicit offsets, because compaction has left gaps
-    records INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    max_ts INTEGER NOT NULL,
-    appended_ms INTEGER NOT NULL,
-    commit_id INTEGER,
-    blocks TEXT NOT NULL                   -- JSON: [first, end, position, length, crc, records] of each
-);
-CREATE UNIQUE INDEX IF NOT EXISTS segments_by_offset ON segments (topic_id, partition, base_offset);
-CREATE INDEX IF NOT EXISTS segments_by_file ON segments (file);
-CREATE INDEX IF NOT EXISTS segments_by_commit ON segments (commit_id) WHERE commit_id IS NOT NULL;
-CREATE TABLE IF NOT EXISTS retired_files (
-    file TEXT PRIMARY KEY,
-    retired_ms INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS dropped_tombstones (
-    topic_id INTEGER NOT NULL REFERENCES topics (id) ON DELETE CASCADE,
-    partition INTEGER NOT NULL,
-    dropped_ms INTEGER NOT NULL,
-    end_offset INTEGER NOT NULL            -- one after the last tombstone that this compaction dropped
-);
-CREATE INDEX IF NOT EXISTS dropped_by_partition ON dropped_tombstones (topic_id, partition);
-CREATE TABLE IF NOT EXISTS commits (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    service TEXT NOT NULL,
-    output TEXT NOT NULL,
-    generation TEXT NOT NULL,
-    query_id TEXT NOT NULL,
-    batch_id INTEGER NOT NULL,
-    start_vector TEXT NOT NULL,
-    end_vector TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    token INTEGER NOT NULL,
-    lease TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    committed_ms INTEGER NOT NULL
-);
-CREATE INDEX IF NOT EXISTS commits_by_output ON commits (service, output, generation, id);
-CREATE TABLE IF NOT EXISTS leases (
-    name TEXT PRIMARY KEY,
-    token INTEGER NOT NULL,
-    host TEXT NOT NULL,
-    pid INTEGER NOT NULL,
-    started REAL NOT NULL,
-    heartbeat_ms INTEGER NOT NULL,
-    held INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS documents (
-    service TEXT NOT NULL,
-    name TEXT NOT NULL,
-    value TEXT NOT NULL,
-    PRIMARY KEY (service, name)
-) WITHOUT ROWID;
-"""
 
 #: Connections inherited through a fork. Closing them in the child would make SQLite tidy up files that the parent uses,
 #: so they are kept out of reach of the garbage collector instead.
@@ -114,28 +35,58 @@ _INHERITED: list[sqlite3.Connection] = []
 
 
 class Manifest:
-    """Connections to the database, and transactions on them."""
+    """Connections to the database, and transactions on them.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: The database.
+        clock: Gives the time in milliseconds.
+        trusted: Another process of the same service has checked it a moment ago.
+    """
+
+    def __init__(self, path: Path, clock: timing.Clock, *, trusted: bool = False) -> None:
         self.path = path
-        self._local = threading.local()
+        self._clock = clock
+        self._trusted = trusted
+        self._ready = False
+        self._begin_anew()
+        if not self._absent():
+            self._open_existing()
+
+    def _begin_anew(self) -> None:
         self._pid = os.getpid()
+        self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
-        self._guard = threading.Lock()
-        with self.writing() as database:
-            self._prepare(database)
+        self._guard = threading.RLock()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A transaction that sees one consistent state of the manifest."""
+        if not self._ready and self._absent():
+            with _empty() as database:
+                yield database
+            return
+        self._open_existing()
         with self._transaction("BEGIN") as database:
             yield database
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that alone may change the manifest; durable when it has ended."""
-        with self._transaction("BEGIN IMMEDIATE") as database:
+    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction that alone may change the manifest.
+
+        Args:
+            durable: Whether it survives a power failure from its end on; otherwise from that of the next durable one.
+        """
+        self._open_or_create()
+        with self._transaction("BEGIN IMMEDIATE", durable=durable) as database:
+            row = database.execute("SELECT * FROM log").fetchone()
             yield database
+            writes = row["writes"] + 1
+            seen = timing.sight(database).at(self._clock())
+            database.execute(
+                "UPDATE log SET writes = ?, seen_ms = ?, trusted_ms = ?, held_until_ms = ?", (writes, *seen)
+            )
+        if durable:
+            self._note(writes)
 
     def close(self) -> None:
         """Close the connections of this process, whichever thread opened them."""
@@ -146,26 +97,119 @@ class Manifest:
         for connection in mine:
             connection.close()
 
+    def _absent(self) -> bool:
+        """Whether there is no manifest; a folder that should have one is refused."""
+        root = self.path.parent
+        try:
+            if self._size():
+                return False
+            if root.exists() and not root.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
+            identity.refuse_orphans(root)
+        except ManifestDamagedError:
+            if self._size():
+                return False  # another process has just created it
+            raise
+        except OSError as error:
+            raise manifest_errors.of_system(error, root) from error
+        return True
+
+    def _size(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+
+    def _open_existing(self) -> None:
+        with self._guard:
+            if not self._ready:
+                self._prepare()
+
+    def _open_or_create(self) -> None:
+        with self._guard:
+            if self._ready:
+                return
+            if self._absent():
+                try:
+                    make_folder(self.path.parent)
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, identity.PRIVATE_FILE))
+                except OSError as error:
+                    raise manifest_errors.of_system(error, self.path.parent) from error
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """Bring the manifest to this format if need be, and look whether it is whole."""
+        root = self.path.parent
+        noted = identity.noted_writes(root)
+        with self._transaction("BEGIN") as database:
+            found = _format(database)
+        if found != schema.FORMAT:
+            with self._transaction("BEGIN IMMEDIATE") as database:
+                self._convert(database)
+        with self._transaction("BEGIN") as database:
+            if not self._trusted:
+                integrity.check(database)
+            row = database.execute("SELECT * FROM log").fetchone()
+            identity.refuse_lost_writes(root, noted, row["writes"])
+        try:
+            identity.agree(root, row["identity"])
+        except OSError as error:
+            raise manifest_errors.of_system(error, root) from error
+        self._ready = True
+
+    def _convert(self, database: sqlite3.Connection) -> None:
+        found = _format(database)  # once more: another process may have been faster
+        if found == schema.FORMAT:
+            return
+        now_ms = self._clock()
+        if found == 0:
+            identity.refuse_orphans(self.path.parent)
+            schema.create(database)
+            database.execute(
+                "INSERT INTO log (id, identity, writes, seen_ms, trusted_ms, held_until_ms) VALUES (1, ?, 0, ?, ?, 0)",
+                (uuid4().hex, now_ms, now_ms),
+            )
+            crash_point("log.create.inside_transaction")
+        elif found == upgrade.FROM:
+            upgrade.upgrade(database, now_ms=now_ms)
+        else:
+            raise LogError(
+                f"the log {self.path.parent} has format {found}; this version of Everstate reads format "
+                f"{schema.FORMAT}",
+                hint="Use the version of Everstate that wrote it.",
+            )
+
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         try:
             database = self._connection()
             if database.in_transaction:
                 raise RuntimeError("transactions on the manifest do not nest")
-            database.execute(begin)
+            if not durable:
+                database.execute("PRAGMA synchronous=NORMAL")
             try:
+                database.execute(begin)
                 yield database
                 database.execute("COMMIT")
             except BaseException:
                 _roll_back(database)
                 raise
+            finally:
+                if not durable:
+                    database.execute("PRAGMA synchronous=FULL")
         except sqlite3.Error as error:
-            raise _named(error, self.path) from error
+            raise manifest_errors.of_database(error, self.path, busy_seconds=BUSY_SECONDS) from error
+
+    def _note(self, writes: int) -> None:
+        try:
+            identity.note_writes(self.path.parent, writes)
+        except OSError:  # the transaction is durable all the same; the note only helps to notice its loss
+            return
 
     def _connection(self) -> sqlite3.Connection:
         if self._pid != os.getpid():
             _INHERITED.extend(self._open)
-            self._pid, self._open, self._local, self._guard = os.getpid(), [], threading.local(), threading.Lock()
+            self._begin_anew()
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._connect()
@@ -179,29 +223,32 @@ class Manifest:
         connection = sqlite3.connect(
             self.path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False, cached_statements=256
         )
-        connection.row_factory = sqlite3.Row
-        _enable_wal(connection)
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
+        try:
+            schema.equip(connection)
+            _enable_wal(connection)
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute("PRAGMA cell_size_check=ON")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
-    def _prepare(self, database: sqlite3.Connection) -> None:
-        found: int = database.execute("PRAGMA user_version").fetchone()[0]
-        if found == FORMAT:
-            return
-        if found == 1:
-            database.execute("ALTER TABLE topics ADD COLUMN identity TEXT NOT NULL DEFAULT ''")
-            database.execute("UPDATE topics SET identity = lower(hex(randomblob(16)))")
-            database.execute(f"PRAGMA user_version={FORMAT}")
-            return
-        if found != 0:
-            raise LogError(
-                f"the log {self.path.parent} has format {found}; this version of Everstate reads format {FORMAT}",
-                hint="Use the version of Everstate that wrote it.",
-            )
-        for statement in _SCHEMA.split(";\n"):
-            database.execute(statement)
-        database.execute(f"PRAGMA user_version={FORMAT}")
+
+def _format(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def _empty() -> Iterator[sqlite3.Connection]:
+    """What readers see of a log that is not there."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        schema.equip(database)
+        schema.create(database)
+        yield database
+    finally:
+        database.close()
 
 
 def _roll_back(database: sqlite3.Connection) -> None:
@@ -215,30 +262,9 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
+        except sqlite3.OperationalError as error:
+            if not manifest_errors.is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:
             return
-
-
-def _named(error: sqlite3.Error, path: Path) -> EverstateError:
-    # SQLite says no more than "disk I/O error" or "unable to open" where a file could not grow or be opened.
-    lacking = exhaustion(error) or (shortage(path.parent) if isinstance(error, sqlite3.OperationalError) else None)
-    if lacking is not None:
-        return exhausted(lacking, f"the log's manifest {path} cannot be used")
-    if isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error)):
-        return LogBusyError(
-            f"the log's manifest {path} stayed locked for {BUSY_SECONDS} s",
-            hint="Another process holds it; see which one with: fuser " + str(path),
-        )
-    if isinstance(error, sqlite3.OperationalError):
-        return LogError(
-            f"the log's manifest {path} cannot be used: {error}",
-            hint="Check that the folder exists, is writable and has free space.",
-        )
-    return LogError(
-        f"the log's manifest {path} is damaged: {error}",
-        hint="Restore the log's folder from a backup; the manifest and the segment files belong together.",
-    )

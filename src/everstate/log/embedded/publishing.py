@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from everstate.log import records
 from everstate.log.crash import crash_point
 from everstate.log.digest import content_digest
-from everstate.log.embedded import catalogue, retention
-from everstate.log.embedded.segments import Segment, SegmentWriter
+from everstate.log.embedded import catalogue, retention, staging
+from everstate.log.embedded.segments import Segment
 from everstate.log.protocol import Ranges, Staged
 from everstate.topology.errors import LogError, TopicNotFoundError
 
@@ -79,8 +79,7 @@ def _write(store: Store, topic: Topic, groups: Sequence[tuple[int, pl.DataFrame]
     """One file with a segment for each group that has rows."""
     if not any(len(content) for _, content in groups):
         return [Staged(topic.name, partition, 0, "0" * 32, "") for partition, _ in groups]
-    store.make_folder(store.root / topic.folder)
-    writer = SegmentWriter(store.root, topic.folder)
+    writer = staging.begin(store, topic)
     try:
         written: list[tuple[int, Segment, str]] = []
         for partition, content in groups:
@@ -88,7 +87,8 @@ def _write(store: Store, topic: Topic, groups: Sequence[tuple[int, pl.DataFrame]
             written.append((partition, writer.segment(), content_digest(content)))
         size = writer.finish()
     except BaseException:
-        writer.discard()
+        writer.close()
+        staging.discard(store, [writer.file])
         raise
     return [
         Staged(topic.name, partition, segment.records, digest, replace(segment, file_bytes=size).to_json())
@@ -116,13 +116,14 @@ def publish(
             raise TopicNotFoundError(part.topic)  # it was deleted after the staging; this one only has its name
         base = catalogue.bounds(database, topic, part.partition)[1]
         end = base + segment.end
-        placed = replace(segment, base=base, end=end, appended_ms=now_ms)
+        placed = replace(segment, base=base, end=end, appended_ms=now_ms, max_ts=min(segment.max_ts, now_ms))
         catalogue.insert_segment(database, topic, part.partition, placed, commit_id=commit_id)
         database.execute(
             "UPDATE partitions SET end_offset = ? WHERE topic_id = ? AND partition = ?", (end, topic.id, part.partition)
         )
         ranges = offsets.setdefault(part.topic, {})
         ranges[part.partition] = (ranges.get(part.partition, (base, base))[0], end)
+    staging.arrived(database, (segment.file for _, segment in parts))
     for topic in topics.values():
         retention.expire(database, topic, now_ms=now_ms)
     return offsets
@@ -140,11 +141,5 @@ def _check_file(store: Store, database: sqlite3.Connection, segment: Segment) ->
 
 
 def abort(store: Store, staged: Sequence[Staged]) -> None:
-    """Delete staged files that no commit has named; the transaction keeps a commit from naming them meanwhile."""
-    files = {Segment.from_json(part.location).file for part in staged if part.rows}
-    if not files:
-        return
-    with store.manifest.writing() as database:
-        for file in files:
-            if not catalogue.is_named(database, file):
-                (store.root / file).unlink(missing_ok=True)
+    """Delete staged files that no commit has named."""
+    staging.discard(store, (Segment.from_json(part.location).file for part in staged if part.rows))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +12,17 @@ from everstate.log import records
 from everstate.log.embedded import catalogue
 from everstate.log.embedded.segments import Block, Place, Segment
 from everstate.log.protocol import Split
-from everstate.topology.errors import ConfigurationError, OffsetOutOfRangeError
+from everstate.topology.errors import ConfigurationError, LogError, OffsetOutOfRangeError
 from everstate.topology.partitioner import partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from everstate.log.embedded.catalogue import Topic
     from everstate.log.embedded.store import Store
 
+#: A reader whose files are replaced under its hands looks for them so often; replaced files stay for minutes.
+_LOOKS = 100
 #: How many superseded records `latest` carries along at most before it drops them, beside those it keeps.
 _SLACK_RECORDS = 500_000
 
@@ -33,9 +35,12 @@ def scan(
     A file that compaction replaces meanwhile is looked up again, from the first offset not yet read on.
     """
     position = start
-    while True:
+    identity: str | None = None
+    for _ in range(_LOOKS):
         with store.manifest.reading() as database:
             topic = catalogue.topic_named(database, place.topic)
+            refuse_other(topic, identity or topic.identity)
+            identity = topic.identity
             catalogue.check_range(database, topic, place.partition, position, end)
             if end is None:
                 end = catalogue.bounds(database, topic, place.partition)[1]
@@ -48,6 +53,23 @@ def scan(
             _refuse_if_named(store, place, item.segment, error)
         else:
             return
+    raise LogError(
+        f"topic {place.topic!r}, partition {place.partition} was compacted {_LOOKS} times while it was read",
+        hint="Its records are all there; read it again when it is less busy.",
+    )
+
+
+def refuse_other(topic: Topic, identity: str) -> None:
+    """Refuse a topic that only has the name of the one that was meant.
+
+    Raises:
+        OffsetOutOfRangeError: If it has another identity.
+    """
+    if topic.identity != identity:
+        raise OffsetOutOfRangeError(
+            f"topic {topic.name!r} was deleted and created again while it was read",
+            hint="Its old records are gone; start the reader from the beginning.",
+        )
 
 
 def _refuse_if_named(store: Store, place: Place, segment: Segment, cause: FileNotFoundError) -> None:
@@ -85,7 +107,7 @@ def splits(store: Store, place: Place, start: int, end: int, *, max_records: int
         catalogue.check_range(database, topic, place.partition, start, end)
         stored = catalogue.segments(database, topic, place.partition, start=start, end=end)
     return [
-        Split(*place, first, last, replace(item.segment, blocks=tuple(blocks)).to_json())
+        Split(*place, first, last, _location(topic, replace(item.segment, blocks=tuple(blocks))))
         for item in stored
         for first, last, blocks in _runs(item.segment, start, end, max_records)
     ]
@@ -114,25 +136,25 @@ def _run_range(segment: Segment, run: Sequence[Block], start: int, end: int) -> 
     return max(start, segment.base + run[0].first), min(end, segment.base + run[-1].end), list(run)
 
 
+def _location(topic: Topic, segment: Segment) -> str:
+    return f"{topic.identity}:{segment.to_json()}"
+
+
 def read_split(store: Store, split: Split) -> pl.DataFrame:
-    """The records of a split; looked up again if compaction has moved them."""
-    place, segment = Place(split.topic, split.partition), Segment.from_json(split.location)
+    """The records of a split; looked up again if compaction has moved them.
+
+    Raises:
+        OffsetOutOfRangeError: If the topic was deleted, and created again, since the split was made.
+    """
+    identity, _, text = split.location.partition(":")
+    place, segment = Place(split.topic, split.partition), Segment.from_json(text)
     try:
         frames = list(store.reader.read(place, segment, start=split.start, end=split.end))
     except FileNotFoundError:
-        _refuse_other_topic(store, split, segment)
+        with store.manifest.reading() as database:
+            refuse_other(catalogue.topic_named(database, split.topic), identity)
         frames = list(scan(store, place, split.start, split.end))
     return pl.concat(frames) if frames else records.empty()
-
-
-def _refuse_other_topic(store: Store, split: Split, segment: Segment) -> None:
-    with store.manifest.reading() as database:
-        folder = catalogue.topic_named(database, split.topic).folder
-    if str(PurePosixPath(segment.file).parent) != folder:
-        raise OffsetOutOfRangeError(
-            f"topic {split.topic!r} was deleted and created again while it was read",
-            hint="Its old records are gone; start the reader from the beginning.",
-        )
 
 
 def latest(store: Store, topic: str) -> pl.DataFrame:

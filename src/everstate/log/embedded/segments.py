@@ -12,9 +12,9 @@ import io
 import json
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Self
-from uuid import uuid4
 
 import polars as pl
 
@@ -99,11 +99,11 @@ class Segment:
 class SegmentWriter:
     """Writes the segments of one file: a run of `add` calls, then `segment`, for each of them; then `finish`."""
 
-    def __init__(self, root: Path, folder: str) -> None:
+    def __init__(self, root: Path, file: str) -> None:
         self._root = root
-        self.file = f"{folder}/{uuid4().hex}{SUFFIX}"
-        self._path = root / self.file
-        self._stream: BinaryIO = self._path.open("xb")
+        self.file = file
+        self._path = root / file
+        self._stream: BinaryIO = os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self._position = 0
         self._blocks: list[Block] = []
         self._max_ts = _NO_TIME
@@ -153,10 +153,10 @@ class SegmentWriter:
         crash_point("log.stage.after_sync")
         return self._position
 
-    def discard(self) -> None:
-        """Give the file up."""
-        self._stream.close()
-        self._path.unlink(missing_ok=True)
+    def close(self) -> None:
+        """Give the file up; whoever began it deletes it."""
+        with suppress(OSError):  # what was not written yet may find no space
+            self._stream.close()
 
 
 class SegmentReader:
@@ -214,6 +214,15 @@ class SegmentReader:
     def missing(self, place: Place, segment: Segment) -> SegmentDamagedError:
         """The error for a file that the manifest names and the folder does not have."""
         return self._damaged(place, segment, segment.blocks[0], "the file is missing")
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder that is its owner's alone, and make its name durable."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:

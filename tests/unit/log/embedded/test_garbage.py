@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-
 import polars as pl
 import pytest
 
@@ -13,27 +11,34 @@ HOUR_MS = 3_600_000
 RECORDS = pl.DataFrame({"key": [b"a"], "value": [b"1"]})
 
 
-def age(file, log, hours):
-    seconds = (log.now_ms - hours * HOUR_MS) / 1000
-    os.utime(file, (seconds, seconds))
-
-
 def test_collect_staged_file_goes_when_it_is_a_day_old(log):
     log.topic("orders")
     log.stage_all("orders", RECORDS)
     [file] = log.files()
-    age(file, log, 23)
+    log.now_ms += 23 * HOUR_MS
     garbage.collect(log._store)
     assert log.files() == [file]
-    age(file, log, 25)
+    log.now_ms += 2 * HOUR_MS
     garbage.collect(log._store)
     assert log.files() == []
+
+
+def test_collect_file_that_the_manifest_has_never_noted_stays(log):
+    log.topic("orders")
+    log.send("orders", (b"a", b"1"))
+    foreign = log.files()[0].with_name("0" * 32 + ".arrows")
+    foreign.write_bytes(b"records of a manifest that was lost")
+    log.now_ms += 1000 * HOUR_MS
+    log.delete_topic("orders")
+    log.topic("orders")
+    garbage.collect(log._store)
+    assert log.files() == [foreign]
 
 
 def test_collect_file_that_the_manifest_names_stays_whatever_its_age(log):
     log.topic("orders")
     log.send("orders", (b"a", b"1"))
-    age(log.files()[0], log, 1000)
+    log.now_ms += 1000 * HOUR_MS
     garbage.collect(log._store)
     assert len(log.read("orders", 0, 0)) == 1
 
@@ -41,7 +46,7 @@ def test_collect_file_that_the_manifest_names_stays_whatever_its_age(log):
 def test_collect_staged_file_that_went_cannot_be_committed(log):
     log.topic("orders")
     staged = log.stage_all("orders", RECORDS)
-    age(log.files()[0], log, 25)
+    log.now_ms += 25 * HOUR_MS
     garbage.collect(log._store)
     lease = log.acquire("s")
     batch = Commit(

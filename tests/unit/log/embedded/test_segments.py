@@ -112,7 +112,7 @@ def test_segment_large_append_is_cut_into_blocks_that_splits_read_apart(log, mon
     log.send("orders", *[(b"k", b"%d" % number) for number in range(1000)])
     parts = log.splits("orders", 0, 0, 1000, max_records=250)
     assert len(log.files()) == 1
-    assert [len(Segment.from_json(part.location).blocks) for part in parts] == [2, 2, 2, 2, 2]
+    assert [len(Segment.from_json(part.location.partition(":")[2]).blocks) for part in parts] == [2, 2, 2, 2, 2]
     found = pl.concat([log.read_split(part) for part in parts])
     assert found["value"].to_list() == [b"%d" % number for number in range(1000)]
 
