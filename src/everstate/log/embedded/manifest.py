@@ -197,7 +197,7 @@ class Manifest:
             finally:
                 if not durable:
                     database.execute("PRAGMA synchronous=FULL")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where SQLite quotes what it cannot read
             raise manifest_errors.of_database(error, self.path, busy_seconds=BUSY_SECONDS) from error
 
     def _note(self, writes: int) -> None:

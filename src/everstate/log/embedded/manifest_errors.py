@@ -20,17 +20,17 @@ _REFUSED: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlit
 _UNUSABLE: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: Exception) -> int:
     """The primary code; SQLite puts details into the higher bits."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: Exception) -> bool:
     """Whether another process is in the way for now."""
     return _code(error) in _BUSY
 
 
-def of_database(error: sqlite3.Error, path: Path, *, busy_seconds: float) -> EverstateError:
+def of_database(error: Exception, path: Path, *, busy_seconds: float) -> EverstateError:
     """The error to raise for one of SQLite's."""
     code = _code(error)
     # SQLite says no more than "disk I/O error" or "unable to open" where a file could not grow or be opened.
