@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, get_origin
+
+#: Functions that make text of whatever they get.
+TEXTS = frozenset({"concat", "paren", "append", "append_sorted", "remove_substring"})
 
 
 def text(value: Any) -> str:
@@ -25,11 +29,33 @@ def binary(spec: dict[str, Any]) -> Any:
     }[spec["fn"]]
 
 
-def returns(spec: dict[str, Any], value: type) -> Any:
-    """The type that a function of two values of a type gives."""
-    if spec["fn"] in {"concat", "paren", "append", "append_sorted", "remove_substring"}:
+def kind_of(values: Iterable[Any]) -> Any:
+    """The type that all these values have; lists by what is in them, and text where there is nothing."""
+    present = [value for value in values if value is not None]
+    if any(isinstance(value, list) for value in present):
+        return list[kind_of(item for value in present for item in (value if isinstance(value, list) else [value]))]
+    kinds = {type(value) for value in present}
+    if kinds == {int, float}:
+        return float
+    return kinds.pop() if len(kinds) == 1 else str
+
+
+def returns(spec: dict[str, Any], value: Any) -> Any:
+    """The type that a function gives for values whose first is of a type."""
+    if spec["fn"] in TEXTS:
         return str
-    return list[str] if spec["fn"].startswith("set_") else value
+    if spec["fn"].startswith("set_"):
+        return value if get_origin(value) is list else list[value]
+    return value
+
+
+def aggregate_type(adder: dict[str, Any], start: Any, values: list[Any]) -> Any:
+    """The type of an aggregate that begins with a value and adds others."""
+    if adder["fn"] in TEXTS:
+        return str
+    if adder["fn"].startswith("set_"):
+        return list[kind_of([*start, *values])]
+    return kind_of([start] if adder["fn"] == "plus_one" else [start, *values])
 
 
 def _null_tests(key: Any, value: Any) -> Any:

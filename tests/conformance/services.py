@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import everstate as es
-from tests.conformance.functions import FOREIGN_KEYS, GROUPS, MAPPERS, PREDICATES, binary, returns
+from tests.conformance.functions import (
+    FOREIGN_KEYS,
+    GROUPS,
+    MAPPERS,
+    PREDICATES,
+    aggregate_type,
+    binary,
+    kind_of,
+    returns,
+)
 
 OUTPUT = "out"
 
@@ -26,12 +35,9 @@ def service_of(case: dict[str, Any]) -> es.Service:
     return app
 
 
-def value_type(case: dict[str, Any], topic: str, part: str = "value") -> type:
+def value_type(case: dict[str, Any], topic: str, part: str = "value") -> Any:
     """The type of the keys or values on a topic; text where there is none."""
-    found = {type(record[part]) for record in case["inputs"] if record["topic"] == topic and record[part] is not None}
-    if float in found:
-        return float
-    return found.pop() if found else str
+    return kind_of(record[part] for record in case["inputs"] if record["topic"] == topic)
 
 
 def _table(app: es.Service, case: dict[str, Any], topic: str) -> es.Table:
@@ -52,24 +58,23 @@ def _map_values(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _table(app, case, "in").map(fn, schema=schema)
 
 
-def _grouped(flow: Any, case: dict[str, Any]) -> tuple[Any, type]:
-    """The flow regrouped, its grouped value in column `v`; and the type of that value."""
+def _grouped(flow: Any, case: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """The flow regrouped, its grouped value in column `v`; and all the values that it can have."""
     group = GROUPS[case["params"].get("group_by", "identity")]
     samples = [group(r["key"], r["value"]) for r in case["inputs"] if None not in (r["key"], r["value"])]
     pairs = [pair for pair in samples if pair is not None]
-    kinds = [{type(pair[place]) for pair in pairs if pair[place] is not None} or {str} for place in (0, 1)]
-    key, value = (float if float in kind else next(iter(kind)) for kind in kinds)
+    keys, values = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     rows = flow.select(k="key", v="value")
     mapped = rows.filter(lambda row: group(row["k"], row["v"]) is not None).map(
         lambda row: dict(zip(("g", "v"), group(row["k"], row["v"]), strict=True)),
-        schema={"g": key | None, "v": value},
+        schema={"g": kind_of(keys) | None, "v": kind_of(values)},
     )
-    return mapped.group_by("g"), value
+    return mapped.group_by("g"), values
 
 
 def _aggregated(flow: Any, case: dict[str, Any]) -> es.Table:
     params = case["params"]
-    grouped, value = _grouped(flow, case)
+    grouped, values = _grouped(flow, case)
     if params["agg"] == "count":
         return grouped.agg(value=es.count())
     add = binary(params["adder"])
@@ -79,13 +84,13 @@ def _aggregated(flow: Any, case: dict[str, Any]) -> es.Table:
             lambda a, b: {**a, "v": add(a["v"], b["v"])},
             None if remove is None else lambda a, b: {**a, "v": remove(a["v"], b["v"])},
         )
-        return combined.map(lambda row: row["v"], schema=value)
+        return combined.map(lambda row: row["v"], schema=kind_of(values))
     start = params["initializer"]
     return grouped.aggregate(
         lambda: start,
         lambda a, row: add(a, row["v"]),
         None if remove is None else lambda a, row: remove(a, row["v"]),
-        schema=list[str] if isinstance(start, list) else type(start),
+        schema=aggregate_type(params["adder"], start, values),
     )
 
 
@@ -102,7 +107,7 @@ def _filter_then_reduce(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _aggregated(_filter(app, case), {**case, "params": {"agg": "reduce", **case["params"]}})
 
 
-def _joined(left: es.Table, right: es.Table, how: str, joiner: dict[str, Any], value: type) -> es.Table:
+def _joined(left: es.Table, right: es.Table, how: str, joiner: dict[str, Any], value: Any) -> es.Table:
     return left.join(right, how=how, joiner=binary(joiner), schema=returns(joiner, value))
 
 
@@ -137,7 +142,7 @@ def _foreign_join_then_join(app: es.Service, case: dict[str, Any]) -> es.Table:
     params = case["params"]
     first, joiner = _foreign_join(app, case), params.get("then_joiner", params["joiner"])
     left = _table(app, case, "left")
-    return _joined(first, left, params.get("then_join", params["join"]), joiner, value_type(case, "left"))
+    return _joined(left, first, params.get("then_join", params["join"]), joiner, value_type(case, "left"))
 
 
 _OPERATORS: dict[str, Any] = {
