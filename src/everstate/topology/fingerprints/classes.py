@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from everstate.topology.fingerprints.tree import Tree
 
 #: Attributes of a pydantic field that only describe it.
-_DESCRIBING: Final = frozenset(
-    {"title", "field_title_generator", "description", "examples", "deprecated", "json_schema_extra"}
-)
+_DESCRIBING: Final = ("title", "field_title_generator", "description", "examples", "deprecated", "json_schema_extra")
+
+#: Members of classes whose annotations mean something.
+_ACTED_ON: Final = ("__dataclass_fields__", "__attrs_attrs__")
 
 
 def class_(reach: Reach, kind: type) -> Tree:
@@ -43,6 +44,7 @@ def _definition(reach: Reach, kind: type) -> Tree:
         said = reach.declare(declaration)
         if declaration.version:
             return ["unseen", said]
+    _facts(reach, kind)
     bases = [reach.value(base) for base in kind.__bases__ if base is not object]
     tree: list[Tree] = ["class", bases, None if type(kind) is type else reach.value(type(kind)), said]
     tree += _options(reach, kind)
@@ -52,18 +54,41 @@ def _definition(reach: Reach, kind: type) -> Tree:
     return [*tree, body]
 
 
+def _facts(reach: Reach, kind: Any) -> None:
+    """What a class says that changes no result by itself."""
+    reach.fact("class names", lambda: [kind.__name__, kind.__qualname__])
+    reach.fact("class modules", lambda: [kind.__module__])
+    reach.fact("hints", lambda: hints_of(reach, kind))
+    reach.fact("order", lambda: [name for name, part in vars(kind).items() if members.counts(kind, name, part)])
+    reach.fact("subclasses", lambda: [reach.value(other) for other in type.__subclasses__(kind)])
+    reach.fact("docs", lambda: [kind.__doc__, _docs(kind), _described(reach, kind)])
+    if members.shows_its_name(kind):
+        reach.fact("formats", lambda: [kind.__name__, kind.__qualname__])
+
+
+def _docs(kind: type) -> Tree:
+    return [[name, part.__doc__] for name, part in members.own(kind) if isinstance(part, property)]
+
+
+def _described(reach: Reach, kind: Any) -> Tree:
+    fields = members.static(kind, "__pydantic_fields__", {})
+    return [[name, [reach.value(getattr(field, part, None)) for part in _DESCRIBING]] for name, field in fields.items()]
+
+
 def _options(reach: Reach, kind: Any) -> Iterator[Tree]:
     """What was said of a class besides its members."""
     if issubclass(kind, enum.Enum):
         yield ["members", [[name, _enum_member(reach, kind, member)] for name, member in kind.__members__.items()]]
-        yield str(getattr(kind, "_boundary_", None))
+        yield str(members.static(kind, "_boundary_"))
     if "__dataclass_fields__" in vars(kind):
         yield _dataclass(reach, kind)
-    if hasattr(kind, "__pydantic_decorators__"):
+    if issubclass(kind, BaseException):
+        yield kind.__qualname__  # dead letters name it
+    if members.static(kind, "__pydantic_decorators__") is not None:
         yield _model(reach, kind)
     if "__attrs_attrs__" in vars(kind):
         yield ["attrs", [_attrs_field(reach, field) for field in vars(kind)["__attrs_attrs__"]]]
-    if getattr(kind, "_is_runtime_protocol", False):
+    if members.static(kind, "_is_runtime_protocol"):
         yield "checked at run time"
     generic = [base for base in vars(kind).get("__orig_bases__", ()) if _is_of_types(base)]
     if generic:
@@ -100,9 +125,9 @@ def _enum_member(reach: Reach, kind: type, member: enum.Enum) -> Tree:
 
 def _annotations_matter(kind: type) -> bool:
     """Whether something acts on a class's annotations: a dataclass, a metaclass, a base of another package."""
-    if dataclasses.is_dataclass(kind) or type(kind) not in (type, ABCMeta) or hasattr(kind, "__attrs_attrs__"):
+    if type(kind) not in (type, ABCMeta) or any(members.static(kind, name) is not None for name in _ACTED_ON):
         return True
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if issubclass(kind, tuple) and members.static(kind, "_fields") is not None:
         return True
     others = [base for base in kind.__mro__[1:] if base is not object]
     return any("__init_subclass__" in vars(base) or origins.of_class(base).kind == "package" for base in others)
@@ -145,7 +170,7 @@ def _model(reach: Reach, kind: Any) -> Tree:
         [name, [[part, reach.value(getattr(field, part, None))] for part in _said_of(field)]]
         for name, field in kind.__pydantic_fields__.items()
     ]
-    private = getattr(kind, "__private_attributes__", {})
+    private = members.static(kind, "__private_attributes__", {})
     kept = [[name, reach.value(part.default), reach.value(part.default_factory)] for name, part in private.items()]
     decorators = [
         [group, name, reach.value(found.info), reach.value(found.func)]

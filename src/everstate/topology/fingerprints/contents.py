@@ -30,16 +30,23 @@ if TYPE_CHECKING:
 
     from everstate.topology.fingerprints.reach import Reach
 
+_TYPES: Final = frozenset({"types"})
 Maker: TypeAlias = "Callable[[Reach, Any], Tree]"
 
 
 def _all(reach: Reach, parts: Iterable[Any]) -> list[Tree]:
-    return [reach.value(part) for part in parts]
+    return [_part(reach, part) for part in parts]
+
+
+def _part(reach: Reach, part: Any) -> Tree:
+    if isinstance(part, type):
+        reach.read(_TYPES, "")  # code may take it out and show it
+    return reach.value(part)
 
 
 def _pairs(reach: Reach, items: Iterable[tuple[Any, Any]]) -> list[Tree]:
     """In their order, which code sees."""
-    return [reach.value(part) for item in items for part in item]
+    return [_part(reach, part) for item in items for part in item]
 
 
 def _members(kind: type, *names: str) -> Maker:

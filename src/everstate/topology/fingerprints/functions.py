@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import typing
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.declarations import DECLARED, declaration_of
-from everstate.topology.fingerprints import origins
+from everstate.topology.fingerprints import origins, readings
 from everstate.topology.fingerprints.assembly import Assembly
 from everstate.topology.fingerprints.evaluation import Usage
 from everstate.topology.fingerprints.outsiders import name_of, package_name
+from everstate.topology.fingerprints.scopes import all_arguments
 from everstate.topology.fingerprints.slots import Surroundings, all_known, cells, filled, filled_slot, watch
 from everstate.topology.fingerprints.sources import FunctionNode, syntax_of
 from everstate.topology.fingerprints.syntax import HARMLESS, decorators_template, last_name, template_of
@@ -93,6 +95,7 @@ def _definition(reach: Reach, call: FunctionType) -> Tree:
                 raise reach.refused(f"there is no source that compiles to {call.__qualname__}", hint=_NO_SOURCE)
             return ["unseen", said]
         template = _template(node, annotated=_annotations_matter(node, call))
+        _facts(reach, call, node)
         around = Surroundings(call)
         tree, slots = _assembled(reach, call, template)
         own = [reach.value(around.cells["__class__"])] if "__class__" in around.cells else []
@@ -118,9 +121,21 @@ def _note(reach: Reach, call: FunctionType) -> None:
     template, around = template_of_function(call), Surroundings(call)
     if template is not None:
         reach.stored |= template.stored
+        _note_readings(reach, call, template, around)
         watch(reach, around, template)
         for name, line in template.methods.items():
             reach.method(name, Location(around.file, line))
+
+
+def _note_readings(reach: Reach, call: FunctionType, template: Template, around: Surroundings) -> None:
+    """What a function reads of names and texts; constants that it takes from outside may name an attribute."""
+    node = syntax_of(call.__code__, call.__globals__)
+    if node is not None:
+        reach.read(readings.of_function(node), call.__qualname__)
+    for slot in template.slots:
+        known = around.named(slot.name)
+        if isinstance(known, str):
+            reach.read(readings.of_text(known), known)
 
 
 def template_of_function(call: FunctionType) -> Template | None:
@@ -134,6 +149,32 @@ def _template(node: FunctionNode, *, annotated: bool) -> Template:
     if place not in _templates:
         _templates[place] = (node, template_of(node, annotated=annotated))
     return _templates[place][1]
+
+
+def _facts(reach: Reach, call: FunctionType, node: FunctionNode) -> None:
+    """What a function says that changes no result by itself, with that of the functions and classes which it makes."""
+    inner = list(readings.inner(node))
+
+    def hints() -> Tree:
+        try:
+            meant = typing.get_type_hints(call, include_extras=True)
+        except (NameError, TypeError, AttributeError):  # what it names is not there yet
+            meant = {}
+        own = [[name, reach.value(meant.get(name, part))] for name, part in call.__annotations__.items()]
+        return [own, [ast.unparse(hint) for part in inner for hint in _hints(part)]]
+
+    reach.fact("names", lambda: [call.__name__, call.__qualname__, [part.name for part in inner]])
+    reach.fact("class names", lambda: [part.name for part in inner if isinstance(part, ast.ClassDef)])
+    reach.fact("modules", lambda: [call.__module__])
+    reach.fact("docs", lambda: [call.__doc__, [ast.get_docstring(part, clean=False) for part in inner]])
+    reach.fact("hints", hints)
+
+
+def _hints(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.expr]:
+    if isinstance(node, ast.ClassDef):
+        return [part.annotation for part in node.body if isinstance(part, ast.AnnAssign)]
+    hints = [*(argument.annotation for argument in all_arguments(node.args)), node.returns]
+    return [hint for hint in hints if hint is not None]
 
 
 def _attributes(reach: Reach, call: FunctionType) -> Tree:

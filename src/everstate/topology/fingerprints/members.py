@@ -14,7 +14,7 @@ import typing
 from typing import Any, Final
 
 from everstate.topology.declarations import DECLARED
-from everstate.topology.fingerprints import twins
+from everstate.topology.fingerprints import origins, twins
 
 #: What Python writes into classes, or only some versions of it, and what is told otherwise.
 _NOISE: Final = frozenset(
@@ -36,6 +36,8 @@ _OF_ENUMS: Final = frozenset(
     __new__ _generate_next_value_ __reduce_ex__
     """.split()  # noqa: SIM905
 )
+#: Those of them that a user may have written.
+_ASKED_BY_ENUMS: Final = frozenset({"_new_member_", "__new__", "_generate_next_value_", "__reduce_ex__"})
 #: What an enum keeps in its members for itself.
 OF_ENUM_MEMBERS: Final = frozenset({"_name_", "_value_", "_sort_order_", "__objclass__", "_inverted_"})
 #: What a dataclass writes.
@@ -49,7 +51,23 @@ _OF_DATACLASSES: Final = frozenset(
 
 def own(kind: type) -> list[tuple[str, Any]]:
     """The members of a class that count, by name; their order in the class says nothing."""
-    return sorted((name, part) for name, part in vars(kind).items() if _counts(kind, name, part))
+    return sorted((name, part) for name, part in vars(kind).items() if counts(kind, name, part))
+
+
+def static(kind: type, name: str, default: Any = None) -> Any:
+    """A member of a class or its bases as it stands there, whatever a metaclass would give instead."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), default)
+
+
+def shows_its_name(kind: type) -> bool:
+    """Whether the text of an object has the name of its class, as that of a dataclass or an error has."""
+    for name in ("__repr__", "__str__"):
+        owner = next(base for base in kind.__mro__ if name in vars(base))
+        if owner is object:
+            continue  # it has an address, which is never the same
+        if origins.of_class(owner).kind != "user" or not counts(owner, name, vars(owner)[name]):
+            return True
+    return False
 
 
 def role(field: Any) -> str:
@@ -63,12 +81,13 @@ def registry(kind: abc.ABCMeta) -> list[Any]:
     return list(dump(kind)[0]) if dump is not None else []
 
 
-def _counts(kind: Any, name: str, part: Any) -> bool:
+def counts(kind: Any, name: str, part: Any) -> bool:
+    """Whether a member may change results."""
     if name in _NOISE or (name == "__slots__" and hasattr(part, "__next__")):
         return False
     if typing.is_typeddict(kind) and name in _OF_TYPED_DICTS:
         return False
-    if hasattr(kind, "__pydantic_decorators__") and name.startswith("__pydantic_"):
+    if static(kind, "__pydantic_decorators__") is not None and name.startswith("__pydantic_"):
         return False
     if _is_named_tuple(kind) and name in kind._fields and type(part).__name__ == "_tuplegetter":
         return False
@@ -94,7 +113,7 @@ def _is_of_enum(kind: Any, name: str, part: Any, call: types.FunctionType | None
     if name in kind.__members__:
         return True
     if name in _OF_ENUMS:
-        return call is None or call.__globals__.get("__name__") == "enum"
+        return name not in _ASKED_BY_ENUMS or call is None or call.__globals__.get("__name__") == "enum"
     above = next(base for base in kind.__mro__[1:] if issubclass(base, enum.Enum))
     given = [getattr(base, name, None) for base in (above, enum.Flag)]
     return isinstance(part, types.FunctionType | types.WrapperDescriptorType) and any(part is one for one in given)
@@ -110,6 +129,6 @@ def _is_written(kind: Any, name: str, call: types.FunctionType) -> bool:
         return module in ("collections", "typing") or module.startswith("namedtuple_")
     if "__attrs_attrs__" in vars(kind):
         return file.startswith("<attrs generated") or module.startswith("attr.")
-    if hasattr(kind, "__pydantic_decorators__") and (special or name.startswith("model_")):
+    if static(kind, "__pydantic_decorators__") is not None and (special or name.startswith("model_")):
         return module.startswith("pydantic")
-    return special and module in ("typing", "typing_extensions") and getattr(kind, "_is_protocol", False)
+    return special and module in ("typing", "typing_extensions") and bool(static(kind, "_is_protocol"))

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from everstate.topology.errors import FingerprintError
-from everstate.topology.fingerprints import effects, functions, values
+from everstate.topology.errors import DefinitionError, FingerprintError
+from everstate.topology.fingerprints import effects, functions, readings, values
 from everstate.topology.fingerprints.canonical import Forms
 from everstate.topology.fingerprints.distributions import versions_of, zone_data_version
 from everstate.topology.fingerprints.effects import Effect
 from everstate.topology.fingerprints.holes import with_attributes
 from everstate.topology.fingerprints.origins import LIBRARIES
+from everstate.topology.fingerprints.readings import Place
 from everstate.topology.fingerprints.revealing import SETTERS, reveals
 from everstate.topology.fingerprints.tree import Ref, Tree, atom, digest
 
@@ -69,6 +70,8 @@ class Reach:
         self._sorting: frozenset[int] = frozenset()
         self._has_paths = False
         self.forms = Forms(functions.template_of_function, plain=plain)
+        self._reads: set[str] = set()
+        self._facts: list[tuple[int, str, Callable[[], Tree]]] = []
 
     def tree(self, thing: Any) -> Tree:
         """The tree of a function or object with everything that it reaches.
@@ -81,10 +84,19 @@ class Reach:
             if self.forms.looks and not self.forms.plain:
                 self.__init__(self.location, plain=True)  # type: ignore[misc]  # all of it, as it is written
                 root = self.value(thing)
+            told = self._told()
         except RecursionError:
             raise self.refused("this is nested too deeply to be compared", hint="Use a flatter structure.") from None
+        except (FingerprintError, DefinitionError):
+            raise
+        except Exception as error:
+            raise self.refused(
+                f"this cannot be looked at: {type(error).__name__}: {error}",
+                hint='Pass plain values, or declare which version it is: @es.declare(version="1")',
+            ) from error
         self._check_effects()
-        return with_attributes([root, [definition.tree for definition in self.definitions[1:]]], self.stored)
+        tree = [root, [definition.tree for definition in self.definitions[1:]]]
+        return with_attributes([*tree, told] if told else tree, self.stored)
 
     def value(self, thing: Any) -> Tree:
         """The tree of anything, within this walk."""
@@ -110,6 +122,37 @@ class Reach:
         self.definitions[self._current].uses.append(number)
         return Ref(number)
 
+    def read(self, kinds: frozenset[str], name: str) -> None:
+        """Something reads names or texts that otherwise say nothing."""
+        if "places" in kinds:
+            self.definitions[self._current].effects.append(Place("code", name, self.location))
+        self._reads |= kinds
+        self.spreads |= "signatures" in kinds
+
+    def fact(self, kind: str, build: Callable[[], Tree]) -> None:
+        """A name or a text of the definition at hand, which counts if anything reads such."""
+        self._facts.append((self._current, kind, build))
+
+    def _told(self) -> list[Tree]:
+        """The facts that something reads. To look at one may lead to more code, which may read more."""
+        told: list[Tree] = []
+        done: set[int] = set()
+        while True:
+            waiting = [n for n, (_, kind, _build) in enumerate(self._facts) if n not in done and self._is_read(kind)]
+            if not waiting:
+                return told
+            for place in waiting:
+                number, kind, build = self._facts[place]
+                before, self._current = self._current, number
+                told.append([number, kind, build()])
+                self._current = before
+            done.update(waiting)
+
+    def _is_read(self, kind: str) -> bool:
+        # The text of a class has its name and module.
+        shown = kind in ("class names", "class modules") and {"formats", "types"} <= self._reads
+        return kind in self._reads or shown
+
     def declare(self, declaration: Declaration) -> Tree:
         """What the user said of the definition at hand."""
         self.definitions[self._current].declaration = declaration
@@ -118,6 +161,7 @@ class Reach:
     def _forget(self, number: int) -> None:
         """What was begun and cannot be seen, with all that was met inside: nothing may refer to it."""
         del self.definitions[number:]
+        self._facts = [fact for fact in self._facts if fact[0] < number]
         self._numbers = {thing: known for thing, known in self._numbers.items() if known < number}
 
     def unordered(self, container: object, parts: Iterable[Any]) -> list[Tree]:
@@ -165,12 +209,15 @@ class Reach:
         self.stored |= {"*"} if dotted in SETTERS else set()
         if dotted == "pathlib.Path":
             self._has_paths = True
+        self.read(readings.of_outsider(dotted), dotted)
         kind = effects.kind_of(dotted)
         if kind is not None:
             self.definitions[self._current].effects.append(Effect(kind, dotted, self.location))
 
     def method(self, name: str, location: Location | None) -> None:
         """An attribute of something that cannot be told."""
+        if "places" in readings.of_attribute(name):
+            self.definitions[self._current].effects.append(Place("code", name, location))
         if name in effects.PATH_METHODS:
             self.definitions[self._current].effects.append(Effect("files", f"pathlib.Path.{name}", location))
 

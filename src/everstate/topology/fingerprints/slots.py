@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
+from abc import ABCMeta
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.fingerprints import origins
+from everstate.topology.fingerprints import origins, readings
 from everstate.topology.fingerprints.distributions import owner_of_top
 from everstate.topology.fingerprints.outsiders import name_of
 from everstate.topology.fingerprints.tree import Tree, atom
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from everstate.topology.fingerprints.templates import Slot, Template
 
 MISSING: Final = object()
+#: What a function or class says of itself; where it is asked for by name, only that counts.
+_SAID: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 
 
 class Surroundings:
@@ -101,21 +104,37 @@ def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
     rest = list(slot.attributes)
     while rest and isinstance(thing, (ModuleType, type)):
         if isinstance(thing, type) and origins.of_class(thing).kind == "user":
-            plain = _plain_attribute(thing, rest[0])
-            return [plain, *rest[1:]] if plain is not None else [reach.value(thing), *rest]
+            return _of_class(reach, thing, rest)
         name = rest.pop(0)
         if isinstance(thing, ModuleType) and origins.of_loaded(thing).kind != "user":
             reach.name(f"{thing.__name__}.{name}")
+        if name == "__subclasses__" and isinstance(thing, type) and thing is not type:
+            raise reach.refused(f"{thing.__name__} has subclasses of all modules", hint="List those that are meant.")
         thing = attribute(thing, name)
     if thing is MISSING:
         return ["unbound", slot.name, *slot.attributes]
     if rest and not isinstance(thing, (ModuleType, type)):
+        if rest[0] in _SAID and isinstance(thing, FunctionType):
+            return [reach.value(thing), rest[0], reach.value(getattr(thing, rest[0])), *rest[1:]]
         _note_method(reach, thing, rest[0])
+    for name in rest:
+        reach.read(readings.of_attribute(name), name)
     return [reach.value(thing), *rest]
+
+
+def _of_class(reach: Reach, kind: type, names: list[str]) -> Tree:
+    if names[0] in _SAID:
+        return [reach.value(kind), names[0], reach.value(getattr(kind, names[0])), *names[1:]]
+    for name in names:
+        reach.read(readings.of_attribute(name), name)
+    plain = _plain_attribute(kind, names[0])
+    return [plain, *names[1:]] if plain is not None else [reach.value(kind), *names]
 
 
 def _plain_attribute(kind: type, name: str) -> Tree | None:
     """A class attribute that is a plain value stands for itself, whatever else is in its class."""
+    if type(kind) not in (type, ABCMeta):
+        return None  # a metaclass may give something else
     for base in kind.__mro__:
         if name in vars(base):
             return atom(vars(base)[name])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from everstate.topology.declarations import Declared
-from everstate.topology.fingerprints import classes, functions, instances, origins
+from everstate.topology.fingerprints import classes, functions, instances, origins, readings
 from everstate.topology.fingerprints.contents import CONSTANT, CONTENTS, DERIVED, family
 from everstate.topology.fingerprints.expressions import expression
 from everstate.topology.fingerprints.hints import hint, is_hint
@@ -36,6 +36,8 @@ def value(reach: Reach, thing: Any) -> Tree:
     """
     leaf = atom(thing)
     if leaf is not None:
+        if leaf.kind == "str":
+            reach.read(readings.of_text(thing), thing)
         # A number that does not equal itself is found in a list only if it is the very one.
         return leaf if thing == thing else reach.define(thing, lambda: leaf)  # noqa: PLR0124
     if id(thing) in _CONSTANTS:

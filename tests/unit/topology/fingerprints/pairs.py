@@ -6,7 +6,9 @@ import copy
 import importlib.util
 import itertools
 import linecache
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeAlias
@@ -17,6 +19,7 @@ from everstate.topology.fingerprints.tree import digest
 
 #: The place in a program where its two versions differ.
 PLACE = "HERE"
+EDITS = Path(__file__).parent / "edits"
 ROW = {"a": 3, "b": "text", "c": [1, 2], "d": 2.5}
 
 Outcome: TypeAlias = Literal["seen", "refused", "missed", "same"]
@@ -80,7 +83,30 @@ def outcome(one: ModuleType, other: ModuleType, name: str = "helper", look: str 
     return "seen" if before != after else "missed"
 
 
-def versions(text: str, one: str, other: str) -> tuple[str, str]:
-    """Both versions of a program."""
-    assert PLACE in text
-    return text.replace(PLACE, one), text.replace(PLACE, other)
+@dataclass(frozen=True)
+class Edit:
+    """A program with a place in it, and what stands there before and after."""
+
+    text: str
+    before: str
+    after: str
+
+    def modules(self, folder: Path, head: str = "") -> tuple[ModuleType, ModuleType]:
+        """The program before and after."""
+        assert PLACE in self.text
+        one, other = (head + self.text.replace(PLACE, found) for found in (self.before, self.after))
+        return module(folder, one), module(folder, other)
+
+
+def edits(name: str) -> dict[str, Edit]:
+    """The edits of a file in the folder `edits`, by their titles.
+
+    A title stands after `==`, below it a program, at its end two lines that begin with `--`.
+    """
+    found: dict[str, Edit] = {}
+    for part in re.split(r"^== ", (EDITS / f"{name}.txt").read_text(), flags=re.MULTILINE)[1:]:
+        title, _, body = part.partition("\n")
+        text, before, after = body.strip("\n").split("\n--")
+        assert title not in found, title
+        found[title] = Edit(text + "\n", before[1:], after[1:].strip("\n"))
+    return found
