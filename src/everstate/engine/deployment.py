@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from everstate.engine import migration, samples, steps
 from everstate.engine.build import Build
 from everstate.engine.execution import Execution
 from everstate.engine.guarding import check_guards
-from everstate.engine.outputs import create_own_topics, prepared
+from everstate.engine.outputs import create_own_topics, generation_folder, prepared
 from everstate.engine.planning import begins_empty
+from everstate.engine.topic_marks import adopted
 from everstate.generations.comparison import Comparisons
 from everstate.generations.generation import Status
 from everstate.plan.actions import Begin, Continue, Migrate, Nothing, Recalculate, Restore, Retire
+from everstate.plan.categories import Category
 from everstate.topology.errors import EverstateError, GenerationError, MigrationError
 from everstate.topology.nodes import Kind
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from everstate.engine.progress import Progress
     from everstate.engine.settings import Settings
     from everstate.engine.wishes import Wishes
+    from everstate.generations.generation import Generation
     from everstate.generations.registry import Registry
     from everstate.log.protocol import Log, Vector
     from everstate.plan.actions import Action
@@ -128,7 +131,8 @@ class Deployment:
 
     def _active_output(self, action: Action, *, once: bool) -> PreparedOutput | None:
         if isinstance(action, Nothing):
-            return self._checked.pop(action.output, None) or self._own(action.output)
+            known = self._checked.pop(action.output, None)
+            return self._own(action.output) if known is None else replace(known, generation=self._active(action.output))
         if isinstance(action, Begin) and self._is_fresh(action):
             steps.begin(self._planned, action.output, self._context())
             return self._own(action.output)
@@ -138,10 +142,18 @@ class Deployment:
 
     def _own(self, output: str) -> PreparedOutput:
         """The active generation with the code of this version, which means the same."""
-        generation = self._registry.read(output).active
-        if generation is None:
+        unit, generation = self._planned.units[output], self._active(output)
+        return prepared(unit, generation, self._log, self._home, self._planned.levels[output])
+
+    def _active(self, output: str) -> Generation:
+        """The active generation; from now on it knows all its topics."""
+        history = self._registry.read(output)
+        if history.active is None:
             raise GenerationError(f"output {output!r} has no active generation")
-        return prepared(self._planned.units[output], generation, self._log, self._home, self._planned.levels[output])
+        generation = adopted(history.active, self._planned.units[output], self._log)
+        if generation is not history.active:
+            self._registry.write(history.having(generation), [self._leases.publishing()], step="active")
+        return generation
 
     def _archived(self, action: Action) -> PreparedOutput | None:
         """The active generation with its own code; None if it cannot be run."""
@@ -170,6 +182,7 @@ class Deployment:
         context, unit = self._context(), self._planned.units[action.output]
         generation = steps.plan_generation(self._planned, action, context)
         create_own_topics(unit, generation, self._log)
+        samples.keep(generation_folder(self._home, action.output, generation), unit, generation, self._log)
         migration.begin(unit, generation, context)
         output = prepared(unit, generation, self._log, self._home, self._planned.levels[action.output])
         self._roster.builds[action.output] = Build(
@@ -199,10 +212,15 @@ class Deployment:
 
         def reached() -> Vector:
             last = self._log.last_commit(unit.service, output)
-            # Only topics that it has read tell where it stopped.
-            return {t: ends for t, ends in last.end.items() if t in unit.topics} if last is not None else {}
+            # Only topics that it has read tell where it stopped; of one that was created again it has read nothing.
+            known = {t: ends for t, ends in last.end.items() if t in unit.topics} if last is not None else {}
+            return {**known, **self._log.begin_offsets(self._recreated(output))}
 
         return reached if unit.output.kind is Kind.STREAM else None
+
+    def _recreated(self, output: str) -> list[str]:
+        found = self._planned.plan.action(output).differences
+        return [difference.node for difference in found if difference.category is Category.RECREATED_SOURCE]
 
     def step(self) -> bool:
         """Look after the builds, no more at once than there are cores; says whether all have caught up."""

@@ -15,6 +15,7 @@ from everstate.engine.query import QueryPlan, start_query
 from everstate.engine.reports import report_file
 from everstate.engine.session import java_lives, java_process
 from everstate.engine.sink import Sink
+from everstate.engine.topic_marks import require_ids
 from everstate.engine.watchdog import LOOK_S, Watchdog, thread_lives, work_of
 from everstate.generations.generation import own_dead_letters, own_topic
 from everstate.topology.errors import StalledError
@@ -41,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 #: A query that takes longer to its first batch has much to do, not processes to start.
 _COMING_UP_S: Final = 20.0
+_LOOK_AT_TOPICS_S: Final = 2.0
 
 
 class Execution:
@@ -81,7 +83,11 @@ class Execution:
         self._began = self._watched = 0.0
         self._due: float | None = None
         self._done = 0
+        self._log = log
+        self._looked = 0.0
         generation = output.generation
+        written = () if closed else (output.name, f"{output.name}.dlq")
+        self._topics = {t: i for t, i in generation.topics.items() if t in (*output.unit.topics, *written)}
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
@@ -107,6 +113,7 @@ class Execution:
             initial=generation.initial,
             kind="closed" if closed else "open",
             ordered=bool(unit.order_sensitive),
+            topics=self._topics,
         )
 
     @property
@@ -148,16 +155,14 @@ class Execution:
         if self._sink.tally.batches > self._done:
             self._done = self._sink.tally.batches
             self._backoff.succeeded()
-        failure: BaseException | None
-        try:
-            if self._query.isActive:
-                self._require_life(self._query)
-                return True
-            failure = self._sink.failure or self._query.exception()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it gets a name
-            failure = self._sink.failure or error
+        running, failure = self._state(self._query)
+        if running:
+            self._look_at_topics()
+            return True
         if failure is None:
             return False
+        # Spark's words for a topic that is gone name neither the topic nor what to do, and trying again does not help.
+        require_ids(self._topics, self._log)
         self._retry(failure)
         return True
 
@@ -215,6 +220,22 @@ class Execution:
     def _named(self, error: BaseException, *, alive: bool = True) -> EverstateError:
         report = report_file(self.output.folder.home)
         return root_cause(error, self.name, java_lives=alive, report=report if report.exists() else None)
+
+    def _state(self, query: StreamingQuery) -> tuple[bool, BaseException | None]:
+        """Whether the query runs and, if not, what has ended it."""
+        try:
+            if query.isActive:
+                self._require_life(query)
+                return True, None
+            return False, self._sink.failure or query.exception()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it gets a name
+            return False, self._sink.failure or error
+
+    def _look_at_topics(self) -> None:
+        """Now and then: a topic that was created again may never have a batch that shows it."""
+        if time.monotonic() > self._looked + _LOOK_AT_TOPICS_S:
+            self._looked = time.monotonic()
+            require_ids(self._topics, self._log)
 
     def coming_up(self) -> bool:
         """Whether it has been started, and has neither done its first batch nor found that there is nothing to do.

@@ -14,6 +14,7 @@ from everstate.engine.folder import service_folder
 from everstate.engine.history import Archiving, Archivist
 from everstate.engine.leases import Leases
 from everstate.engine.limits import Limits, watched_folders
+from everstate.engine.net import Net
 from everstate.engine.planning import make_plan, unchanged
 from everstate.engine.reports import report_file
 from everstate.engine.settings import Settings, log_address
@@ -85,6 +86,7 @@ class Operation:
         self._address = log_address(log, service.log)
         self._show = show
         self._session = session
+        self._net: Net | None = None
 
     @contextlib.contextmanager
     def site(self) -> Iterator[Site]:
@@ -109,7 +111,8 @@ class Operation:
 
     def plan(self, site: Site) -> Planned:
         """What happens if the service is started now."""
-        return make_plan(self.service, site.log, site.home, self.wishes.options(self.settings.shards))
+        self._net = self._net or Net(site.home)
+        return make_plan(self.service, site.log, site.home, self.wishes.options(self.settings.shards), self._net)
 
     def context(self, site: Site) -> Context:
         """What a single step of a generation's life acts on."""

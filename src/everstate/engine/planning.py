@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from everstate.engine.net import Net
 from everstate.engine.outputs import generation_folder, levels, prepared
 from everstate.engine.past import beyond, covered, unread
+from everstate.engine.topic_marks import require_same_topics
 from everstate.generations.registry import Registry
 from everstate.log.history.reading import load
 from everstate.plan.actions import Begin, Nothing
@@ -52,8 +54,15 @@ class Planned:
     policy: str
 
 
-def make_plan(service: Service, log: Log, home: Path, options: Options) -> Planned:
+def make_plan(service: Service, log: Log, home: Path, options: Options, net: Net | None = None) -> Planned:
     """What happens if the service is started now.
+
+    Args:
+        service: The service.
+        log: The log.
+        home: The folder of the service's state.
+        options: What is asked for.
+        net: What has looked at samples already with this code.
 
     Raises:
         DefinitionError: If the service has no output, or a function whose meaning cannot be seen.
@@ -71,8 +80,10 @@ def make_plan(service: Service, log: Log, home: Path, options: Options) -> Plann
         name: _output_facts(name, units.get(name), histories.get(name), log, home, service.name)
         for name in [*units, *(name for name in histories if name not in units)]
     }
+    net = net or Net(home)
     for name, unit in units.items():
-        facts[name] = replace(facts[name], mismatch=_mismatch(unit, prints[name], histories.get(name), home))
+        carried = service.on_change.get(name, "recalculate") != "recalculate"
+        facts[name] = _checked(facts[name], unit, prints[name], histories.get(name), net, carried=carried)
     topics = {topic for unit in units.values() for topic in unit.topics}
     sources = {
         topic: _source_facts(topic, log, load(log, service.name, home, topic), outputs=set(units))
@@ -84,7 +95,9 @@ def make_plan(service: Service, log: Log, home: Path, options: Options) -> Plann
 
 def begins_empty(action: Action, service: str, log: Log) -> bool:
     """Whether nothing was ever published: a generation has nothing to be compared with and publishes from the start."""
-    return isinstance(action, Begin) and not action.keys and log.last_commit(service, action.output) is None
+    if not isinstance(action, Begin) or action.keys:
+        return False
+    return action.again or log.last_commit(service, action.output) is None
 
 
 def require_possible(planned: Planned) -> None:
@@ -138,6 +151,7 @@ def _output_facts(
     def deployed(generation: Generation | None) -> Deployed | None:
         return None if generation is None else _deployed(service, name, generation, log, home)
 
+    topics = [topic for topic in (name, f"{name}.dlq") if log.has_topic(topic)]
     retained = [deployed(generation) for generation in history.retired]
     counts = history.active is None or unit is None
     return OutputFacts(
@@ -145,17 +159,36 @@ def _output_facts(
         pending=deployed(history.building),
         retained=tuple(known for known in retained if known is not None),
         keys=_keys(name, log) if counts else 0,
+        topics=log.topic_ids(topics),
+        begins=log.begin_offsets([name])[name] if name in topics else {},
     )
 
 
-def _mismatch(unit: Unit, described: UnitPrint, history: History | None, home: Path) -> str:
-    """What other versions of the libraries calculate otherwise than those of the active generation."""
-    active = history.active if history is not None else None
-    if active is None or UnitPrint.from_json(active.description).libraries == described.libraries:
-        return ""
-    from everstate.engine import samples  # noqa: PLC0415 - loads the kernels, which planning seldom needs
+def _checked(
+    facts: OutputFacts, unit: Unit, described: UnitPrint, history: History | None, net: Net, *, carried: bool
+) -> OutputFacts:
+    """The same facts with what the samples of the generations say of the output as it is now."""
+    if history is None:
+        return facts
+    warnings: dict[str, None] = {}
 
-    return samples.mismatch(generation_folder(home, unit.output.topic, active), unit, active.policy)
+    def checked(deployed: Deployed) -> Deployed:
+        generation = history.numbered(deployed.generation)
+        if generation is None:
+            return deployed
+        active = facts.active is not None and deployed.generation == facts.active.generation
+        found = net.check(unit, described, generation, carried=carried and active)
+        if active:
+            warnings.update(dict.fromkeys(found.warnings))
+        return replace(deployed, mismatch=found.mismatch)
+
+    return replace(
+        facts,
+        active=checked(facts.active) if facts.active is not None else None,
+        pending=checked(facts.pending) if facts.pending is not None else None,
+        retained=tuple(checked(deployed) for deployed in facts.retained),
+        warnings=tuple(warnings),
+    )
 
 
 def _deployed(service: str, output: str, generation: Generation, log: Log, home: Path) -> Deployed:
@@ -168,6 +201,8 @@ def _deployed(service: str, output: str, generation: Generation, log: Log, home:
         rate=generation.rate or None,
         resumable=_resumable(output, generation, log, home),
         migrated=generation_folder(home, output, generation).migration_file.exists(),
+        topics=generation.topics,
+        begins=generation.begins,
     )
 
 
@@ -191,6 +226,7 @@ def resumable_unit(output: str, generation: Generation, log: Log, home: Path) ->
     from everstate.engine.code import restored  # noqa: PLC0415 - loads Spark's pickling, which planning seldom needs
 
     unit = restored(generation_folder(home, output, generation), generation)
+    require_same_topics(generation, unit.topics, log)
     prepared(unit, generation, log, home, 0)
     last = log.last_commit(unit.service, output, generation.name)
     stands = last.end if last is not None else generation.initial
@@ -225,6 +261,7 @@ def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) 
         end=info.end,
         compacted=info.config.compact,
         superseded=found.superseded,
+        id=info.id,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from everstate.engine.outputs import create_topics
 from everstate.engine.planning import require_no_drift, require_possible
 from everstate.engine.signals import stopping_on_signals
 from everstate.engine.takeover import take_leases
+from everstate.plan.categories import Category
 from everstate.topology.errors import LeaseHeldError
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from everstate.engine.planning import Planned
     from everstate.engine.wishes import Wishes
     from everstate.plan.actions import Plan
+
+logger = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.1
 
@@ -115,6 +119,7 @@ class Runner:
                 self._announce(planned.plan)
             create_topics(service.units(), site.log, service.on_error)
             planned = self._take_leases(site)
+            _tell_missed(planned.plan)
             operation.roll_out(
                 planned,
                 site,
@@ -145,3 +150,13 @@ class Runner:
         if made is not None:
             require_no_drift(made, planned)
         return planned
+
+
+def _tell_missed(plan: Plan) -> None:
+    """Changes that fingerprints have missed, and steps that nothing can be said of, are told whoever reads the plan."""
+    for action in plan.actions:
+        for found in action.differences:
+            if found.category is Category.MISSED:
+                logger.warning("Output %s is recalculated. %s (%s)", action.output, found.cause, found.location)
+        for warning in action.warnings:
+            logger.warning("Output %s: %s", action.output, warning)

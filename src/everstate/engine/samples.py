@@ -1,104 +1,185 @@
-"""A sample of a generation's inputs with the digest of what it makes of them.
+"""A sample of a generation's inputs with what its steps make of them: a second net under the fingerprints.
 
-An upgrade of Python, Polars or Everstate is not a change by itself, but it may calculate something else. So when the
-libraries are others than those of a generation, its sample is evaluated again, and only another digest recalculates.
+Every plan evaluates the sample again. Equal fingerprints and another result mean that something has changed which the
+fingerprint could not see, and the output is recalculated. The same sample tells whether other versions of Python,
+Polars or Everstate, which are no change by themselves, calculate something else.
+
+A sample is evidence only where the same records give the same result: it is evaluated twice when it is taken, and
+steps that contradict themselves are left out, with all that depends on them.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
+import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from everstate.engine.folder import OutputFolder, read_document, write_document
-from everstate.kernels.ledger import Ledger
-from everstate.kernels.pages import MemoryPages
-from everstate.kernels.parcel import OUT, RECORDS, Parcel
-from everstate.kernels.shard import Shard
-from everstate.kernels.stage import ingest, run_stage
+from everstate.engine.sample_choice import taken
+from everstate.kernels.evaluation import asks_outside, evaluated, unsettled
+from everstate.plan.facts import Mismatch
 from everstate.topology.errors import EverstateError
 from everstate.topology.fingerprints import libraries
+from everstate.topology.fingerprints.names import node_names
 from everstate.topology.prints import UnitPrint
-from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from everstate.generations.generation import Generation
+    from everstate.kernels.pipeline import Piece
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
 
-#: Records of each source topic.
-_RECORDS: Final = 200
-_COLUMNS: Final[dict[str, pl.DataType]] = {
-    "key": pl.Binary(),
-    "value": pl.Binary(),
-    "ts": pl.Int64(),
-    "offset": pl.Int64(),
-}
+logger = logging.getLogger(__name__)
+
+_FORMAT: Final = 2
+#: A sample is taken again when its topics have grown by this factor.
+_GROWTH: Final = 2
+#: An output that needs longer has a smaller sample: it is evaluated with every plan.
+_SECONDS: Final = 0.5
+_SCHEMA: Final = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64(), "offset": pl.Int64()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """Some records, and what a version makes of them.
+
+    Attributes:
+        fingerprint: Of the version.
+        libraries: Under which it was evaluated.
+        seen: How many records the topics had got by then.
+        batches: The records, as micro-batches.
+        steps: The digest of what each step gave; the last is the output.
+        unsettled: Steps that give other results for the same records, or say that they may.
+    """
+
+    fingerprint: str
+    libraries: dict[str, str]
+    seen: int
+    batches: Sequence[Sequence[Piece]]
+    steps: dict[str, str]
+    unsettled: list[str]
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return sum(records.height for batch in self.batches for _, _, records in batch)
 
 
 def keep(folder: OutputFolder, unit: Unit, generation: Generation, log: Log) -> None:
-    """Keep a sample beside a generation's state, if there is none yet.
+    """Keep a sample beside a generation's state, if there is none or its topics have grown much since.
 
-    The inputs themselves are kept, since topics lose records. Libraries that are not the generation's own give none.
+    The inputs themselves are kept, since topics lose records. A sample that the output contradicts stays: it is the
+    evidence. Libraries that are not the generation's own give none.
     """
-    if folder.sample_file.exists() or UnitPrint.from_json(generation.description).libraries != libraries():
+    seen = sum(end for ends in log.end_offsets(unit.topics).values() for end in ends.values())
+    before = read(folder)
+    if before is not None and before.fingerprint == generation.fingerprint:
+        if seen < _GROWTH * before.seen or mismatch(before, unit) is not None:
+            return
+    elif UnitPrint.from_json(generation.description).libraries != libraries():
         return
-    inputs = {topic: _first(log, topic) for topic in unit.topics}
-    if not any(inputs.values()):
+    if not seen or asks_outside(unit):
         return
     try:
-        digest = evaluated(unit, generation.policy, inputs)
-    except EverstateError:
-        return  # the policy is to fail, and among the first records is one that does
-    write_document(folder.sample_file, {"inputs": inputs, "digest": digest})
+        sample = _taken(unit, generation, log, seen)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the output itself will meet it and name it
+        logger.debug("No sample of %s: %s", unit.output.topic, error)
+        return
+    if sample is not None:
+        _write(folder, sample)
 
 
-def mismatch(folder: OutputFolder, unit: Unit, policy: str) -> str:
-    """What a unit gives otherwise than when the sample was taken; empty if nothing, or if there is no sample."""
+def _taken(unit: Unit, generation: Generation, log: Log, seen: int) -> Sample | None:
+    batches = taken(log, unit)
+    if not batches:
+        return None
+    found = evaluated(unit, batches, seconds=_SECONDS)
+    batches = batches[: found.batches]
+    again = evaluated(unit, batches)
+    differing = [name for name, digest in found.steps.items() if again.steps[name] != digest]
+    if differing:
+        logger.warning(
+            "Output %s: the step %s (%s) is not deterministic: the same records gave different results. A change of it "
+            "that its fingerprint misses cannot be found, and a recalculation may change its results.",
+            unit.output.topic,
+            differing[0],
+            place_of(unit, differing[0]),
+        )
+    return Sample(
+        fingerprint=generation.fingerprint,
+        libraries=dict(libraries()),
+        seen=seen,
+        batches=batches,
+        steps=found.steps,
+        unsettled=unsettled(unit, found, again),
+    )
+
+
+def mismatch(sample: Sample, unit: Unit) -> Mismatch | None:
+    """What a version of the same fingerprint makes otherwise of a sample; None if nothing.
+
+    Under other libraries only the output counts: another version of Everstate may get there in other steps.
+    """
+    same = sample.libraries == libraries()
+    try:
+        found = evaluated(unit, sample.batches).steps
+    except Exception as error:  # noqa: BLE001 - it did not fail before
+        what = error.message if isinstance(error, EverstateError) else f"{type(error).__name__}: {error}"
+        last = list(sample.steps)[-1]
+        return Mismatch(f"a sample of {sample.records} records fails: {what}", last, "", libraries=not same)
+    differing = [name for name, digest in sample.steps.items() if found.get(name) != digest]
+    evidence = [name for name in differing if name not in sample.unsettled]
+    if not evidence or (not same and evidence[-1] != list(sample.steps)[-1]):
+        return None
+    what = f"a sample of {sample.records} records gives another result"
+    return Mismatch(what, evidence[0], place_of(unit, evidence[0]), libraries=not same)
+
+
+def place_of(unit: Unit, step: str) -> str:
+    """The user's file and line of a step."""
+    places = dict(zip(node_names(unit), unit.nodes, strict=True))
+    return str(places[step].location or "") if step in places else ""
+
+
+def read(folder: OutputFolder) -> Sample | None:
+    """The sample of a generation; None if there is none that this version can read.
+
+    Raises:
+        CheckpointDamagedError: If it is not what was written.
+    """
     document = read_document(folder.sample_file)
-    if document is None:
-        return ""
-    count = sum(len(rows) for rows in document["inputs"].values())
-    try:
-        same = evaluated(unit, policy, document["inputs"]) == document["digest"]
-    except EverstateError as error:
-        return f"a sample of {count} records fails: {error.message}"
-    return "" if same else f"a sample of {count} records gives another result"
+    if document is None or document.pop("format", 1) != _FORMAT:
+        return None
+    batches = [[(topic, number, _frame(rows)) for topic, number, rows in batch] for batch in document["batches"]]
+    return Sample(**{**document, "batches": batches, "steps": dict(document["steps"])})
 
 
-def evaluated(unit: Unit, policy: str, inputs: dict[str, list[list[Any]]]) -> str:
-    """The digest of what a unit makes of some records, in one micro-batch on one shard; without side effects."""
-    unit = silenced(unit)
-    ledger = Ledger(unit.topics, policy)
-    parcels: list[Parcel] = []
-    for topic, rows in inputs.items():
-        if topic in unit.topics and rows:
-            parcels += ingest(unit, topic, 0, _frame(rows), ledger)
-    pages, found = MemoryPages(), []
-    for stage in range(1, unit.depth + 1):
-        shard = Shard(pages, None, ledger)
-        arrivals = [parcel for parcel in parcels if parcel.stage == stage]
-        parcels = [parcel for parcel in parcels if parcel.stage != stage] + run_stage(unit, stage, arrivals, shard)
-        shard.close()
-    for parcel in parcels:
-        if parcel.stage == OUT and parcel.port == RECORDS:
-            found += parcel.frame.select("key", "value").rows()
-    letters = ledger.letters().height
-    return hashlib.sha256(repr((sorted(found, key=repr), letters)).encode()).hexdigest()
+def _write(folder: OutputFolder, sample: Sample) -> None:
+    document: dict[str, Any] = {
+        "format": _FORMAT,
+        "fingerprint": sample.fingerprint,
+        "libraries": sample.libraries,
+        "seen": sample.seen,
+        "batches": [[(topic, number, _rows(records)) for topic, number, records in batch] for batch in sample.batches],
+        "steps": list(sample.steps.items()),  # in their order, which a JSON object would lose
+        "unsettled": sample.unsettled,
+    }
+    write_document(folder.sample_file, document)
 
 
-def _first(log: Log, topic: str) -> list[list[Any]]:
-    start = log.begin_offsets([topic])[topic][0]
-    frame = log.read(topic, 0, start, limit=_RECORDS)
-    rows = frame.select("key", "value", "ts", "offset").iter_rows()
+def _rows(records: pl.DataFrame) -> list[list[Any]]:
+    rows = records.select(*_SCHEMA).iter_rows()
     return [[_text(key), _text(value), ts, offset] for key, value, ts, offset in rows]
 
 
 def _frame(rows: list[list[Any]]) -> pl.DataFrame:
     plain = [(_bytes(key), _bytes(value), ts, offset) for key, value, ts, offset in rows]
-    return pl.DataFrame(plain, schema=_COLUMNS, orient="row")
+    return pl.DataFrame(plain, schema=_SCHEMA, orient="row")
 
 
 def _text(data: bytes | None) -> str | None:

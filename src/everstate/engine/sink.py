@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from everstate.engine.checkpoint import batch_vectors
+from everstate.engine.topic_marks import require_ids
 from everstate.log import vectors
 from everstate.log.crash import crash_point
 from everstate.log.digest import combined_digest
 from everstate.log.protocol import Commit, Staged
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pyspark.sql import DataFrame
@@ -54,11 +56,22 @@ class Sink:
         checkpoint: Spark's checkpoint, which knows where batches begin and end.
         initial: Where the first batch begins.
         kind: "open" if it publishes, "closed" while its generation is built.
+        topics: Ids of the topics that the batches read and write.
     """
 
     def __init__(
-        self, *, job: Job, log: Log, lease: Lease, checkpoint: Path, initial: Vector, kind: CommitKind, ordered: bool
+        self,
+        *,
+        job: Job,
+        log: Log,
+        lease: Lease,
+        checkpoint: Path,
+        initial: Vector,
+        kind: CommitKind,
+        ordered: bool,
+        topics: Mapping[str, str],
     ) -> None:
+        self._topics = topics
         self._job = job
         self._log = log
         self._lease = lease
@@ -87,6 +100,7 @@ class Sink:
         reports = [json.loads(row[0]) for row in frame.collect()]
         start, end = batch_vectors(self._checkpoint, batch_id, self._initial)
         staged = [Staged(**part) for report in _in_order(reports) for part in report["staged"]]
+        require_ids(self._topics, self._log)
         crash_point("sink.before_commit")
         self._log.commit(self._commit(batch_id, start, end, staged), staged)
         crash_point("sink.after_commit")

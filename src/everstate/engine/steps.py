@@ -10,11 +10,13 @@ from everstate.engine import migration
 from everstate.engine.code import archive, restored
 from everstate.engine.outputs import PreparedOutput, generation_folder, prepared, write_identity
 from everstate.engine.past import beginning
+from everstate.engine.topic_marks import require_same_topics, topic_marks
 from everstate.generations import cutover
 from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
 from everstate.generations.registry import event, now_ms
 from everstate.log.crash import crash_point
 from everstate.plan.actions import Begin, Estimate, Migrate, Recalculate, Restore
+from everstate.plan.categories import Category
 from everstate.topology.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -52,13 +54,20 @@ def write(
 
 
 def begin(planned: Planned, output: str, context: Context) -> None:
-    """The first generation of an output that has never published: active from its first batch on."""
+    """A generation that has nothing to be compared with: active from its first batch on.
+
+    Nothing was ever published, or what a stream had published went with its topic.
+    """
     history = context.registry.read(output)
-    generation = _new(planned, output, history, context)
+    action = planned.plan.action(output)
+    generation = _new(planned, action, history, context)
     active = generation.to(Status.ACTIVE, now_ms=now_ms(), open_from=0, was_active=True)
-    context.registry.write(
-        history.having(active, event(active, "first deployment")), [context.leases.publishing()], step="active"
-    )
+    why = "first deployment"
+    if history.active is not None:
+        why = causes(action)
+        gone = history.active.to(Status.RETIRED, now_ms=now_ms(), was_active=True)
+        history = history.having(gone, event(gone, f"replaced by generation {active.number}"))
+    context.registry.write(history.having(active, event(active, why)), [context.leases.publishing()], step="active")
 
 
 def plan_generation(planned: Planned, action: Action, context: Context) -> Generation:
@@ -73,8 +82,8 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
         if generation is None:
             raise GenerationError(f"output {action.output!r} has no generation {number}")
         return _stored(write(context, history, generation, Status.RECALCULATING), number)
-    generation = _new(planned, action.output, history, context, migrates=migrates)
-    why = "; ".join(difference.cause for difference in action.differences)
+    generation = _new(planned, action, history, context, migrates=migrates)
+    why = causes(action)
     context.registry.write(
         history.having(generation, event(generation, f"{why} {_instead(action)}".strip())),
         [context.leases.building()],
@@ -82,6 +91,14 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
     )
     history = write(context, context.registry.read(action.output), generation, Status.RECALCULATING)
     return _stored(history, generation.number)
+
+
+def causes(action: Action) -> str:
+    """Why it is done, for the audit record: what the fingerprint missed is named as such."""
+    return "; ".join(
+        f"{found.category}: {found.cause}" if found.category is Category.MISSED else found.cause
+        for found in action.differences
+    )
 
 
 def _goes_on_with(action: Action) -> int | None:
@@ -119,7 +136,8 @@ def _stored(history: History, number: int) -> Generation:
     return generation
 
 
-def _new(planned: Planned, output: str, history: History, context: Context, *, migrates: bool = False) -> Generation:
+def _new(planned: Planned, action: Action, history: History, context: Context, *, migrates: bool = False) -> Generation:
+    output = action.output
     unit, described = planned.units[output], planned.prints[output]
     active = history.active
     kept = active.shards if active is not None else context.settings.first_shards
@@ -139,6 +157,8 @@ def _new(planned: Planned, output: str, history: History, context: Context, *, m
         code="",
         policy=planned.policy,
         rate=rate,
+        missed=next((found.node for found in action.differences if found.category is Category.MISSED), ""),
+        **topic_marks(unit, context.log),
         created_ms=now,
         changed_ms=now,
     )
@@ -158,6 +178,7 @@ def archived(planned: Planned, output: str, context: Context) -> PreparedOutput 
     if generation is None:
         return None
     unit = restored(generation_folder(context.home, output, generation), generation)
+    require_same_topics(generation, (*unit.topics, output), context.log)
     return prepared(unit, generation, context.log, context.home, planned.levels.get(output, 0))
 
 
@@ -168,7 +189,7 @@ def publish(planned: Planned, action: Action, number: int, context: Context) -> 
         How many keys were new, changed, stale and unchanged.
     """
     history = context.registry.read(action.output)
-    why = "; ".join(difference.cause for difference in action.differences) or "asked for"
+    why = causes(action) or "asked for"
     if isinstance(action, Restore) and action.asked:
         why = f"rolled back: {why}"
     _, comparison = cutover.publish(
@@ -205,7 +226,7 @@ def carry_on(planned: Planned, action: Action, context: Context) -> None:
         changed_ms=now_ms(),
     )
     write_identity(generation_folder(context.home, action.output, changed), changed)
-    why = "; ".join(difference.cause for difference in action.differences)
+    why = causes(action)
     context.registry.write(history.having(changed, event(changed, f"continued: {why}")), both(context), step="active")
 
 

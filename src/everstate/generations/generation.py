@@ -61,6 +61,9 @@ class Generation:
         was_active: It has been on the topic before, so its table is kept with it.
         missing: What its sources had lost when it was planned, and it does without.
         rate: Records a second of its recalculation; 0 if it is not known.
+        topics: Ids of the topics that it reads and writes, by name, when it was made; empty where they were not noted.
+        begins: Where the output's topic began then, by partition.
+        missed: The step whose change led to it although the fingerprint had not seen it; empty for any other reason.
         created_ms: When it was planned.
         changed_ms: When its status changed last.
     """
@@ -77,6 +80,9 @@ class Generation:
     was_active: bool = False
     missing: Gaps = field(default_factory=dict)
     rate: float = 0.0
+    topics: dict[str, str] = field(default_factory=dict)
+    begins: dict[int, int] = field(default_factory=dict)
+    missed: str = ""
     created_ms: int = 0
     changed_ms: int = 0
 

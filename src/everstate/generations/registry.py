@@ -91,6 +91,7 @@ def from_json(text: str) -> History:
                     "status": Status(g["status"]),
                     "initial": vectors.from_offsets(g["initial"]),
                     "missing": gaps_from(g.get("missing", {})),
+                    "begins": {int(number): begin for number, begin in g.get("begins", {}).items()},
                 }
             )
             for g in known["generations"]

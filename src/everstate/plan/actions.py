@@ -74,6 +74,7 @@ class Action(ABC):
         sources: What is read, with the state of the topics when the plan was made.
         ordered: Names of the steps whose results depend on the order of arrival, which is kept for them.
         discards: Number of a generation that is being built for another version, and is given up.
+        warnings: What whoever deploys it should know.
     """
 
     #: The word for it, in texts and documents.
@@ -87,6 +88,7 @@ class Action(ABC):
     sources: tuple[Reading, ...] = ()
     ordered: tuple[str, ...] = ()
     discards: int | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     @abstractmethod
@@ -125,6 +127,7 @@ class Begin(Action):
         keys: Keys that its topic has already; they are treated as those of an earlier generation.
         estimate: How long it takes to catch up.
         resumes: Number of a generation with this fingerprint that is half built or prepared.
+        again: The output is a stream that was published before, on a topic that is gone.
     """
 
     kind: ClassVar[str] = "begin"
@@ -132,10 +135,13 @@ class Begin(Action):
     keys: int = 0
     estimate: Estimate = Estimate(0)
     resumes: int | None = None
+    again: bool = False
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
+        if self.again:
+            return "A new generation processes what its sources have and publishes the stream from the beginning."
         if not self.keys:
             return "The first generation processes what its sources have and publishes from the beginning."
         return (

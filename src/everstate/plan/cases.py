@@ -25,11 +25,12 @@ from everstate.plan.differences import Category, Difference, differences
 from everstate.plan.facts import SourceFacts
 from everstate.plan.history import Need, gap, needs, order_sensitive
 from everstate.plan.matching import source_topics
+from everstate.plan.topics import recreated, topic_differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from everstate.plan.facts import Deployed, Offsets, OnChange, Options, OutputFacts
+    from everstate.plan.facts import Deployed, Mismatch, Offsets, OnChange, Options, OutputFacts
     from everstate.topology.prints import UnitPrint
 
 
@@ -39,6 +40,7 @@ class _Base(TypedDict):
     active: int | None
     differences: tuple[Difference, ...]
     ordered: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Case:
             return self._begin()
         if self.new.output in self.options.recalculate:
             return self._recalculate(asked=True)
+        if self._differences and all(found.category is Category.OUTPUT_TOPIC for found in self._differences):
+            return self._republish(self.facts.active)
         if not self._differences:
             return Nothing(
                 **self._base,
@@ -91,10 +95,21 @@ class Case:
         if active and wanted not in {None, active.shards}:
             cause = "The output is divided into another number of shards, which changes no result."
             found.append(Difference(Category.SHARDS, "", cause, old=str(active.shards), new=str(wanted)))
-        if active and self.facts.mismatch:
-            cause = f"The libraries of today calculate another result: {self.facts.mismatch}."
-            found.append(Difference(Category.LIBRARY, "", cause, old=_versions(active.print), new=_versions(self.new)))
+        if active:
+            found += topic_differences(active, self.new, self.facts, self.sources)
+        if active and active.mismatch:
+            found.append(self._mismatched(active, active.mismatch))
         return tuple(found)
+
+    def _mismatched(self, active: Deployed, mismatch: Mismatch) -> Difference:
+        if mismatch.libraries:
+            cause = f"The libraries of today calculate another result: {mismatch.what}."
+            return Difference(Category.LIBRARY, "", cause, old=_versions(active.print), new=_versions(self.new))
+        cause = (
+            f"The step {mismatch.step} calculates something else although its fingerprint is the same: "
+            f"{mismatch.what}. Everstate should have seen this change: please report it with the code of the step."
+        )
+        return Difference(Category.MISSED, mismatch.step, cause, mismatch.location)
 
     @property
     def _base(self) -> _Base:
@@ -104,6 +119,7 @@ class Case:
             "active": self.facts.active.generation if self.facts.active else None,
             "differences": self._differences,
             "ordered": order_sensitive(self.new),
+            "warnings": self.facts.warnings,
         }
 
     @cached_property
@@ -118,12 +134,12 @@ class Case:
         return self.facts.pending.generation if self.facts.pending else None
 
     def _is_this(self, deployed: Deployed) -> bool:
+        if deployed.mismatch is not None or recreated(deployed, self.new, self.sources):
+            return False  # its results come from other code, other libraries or other records
         shards = self.options.shards or (self.facts.active.shards if self.facts.active else deployed.shards)
         return deployed.resumable and deployed.print.fingerprint == self.new.fingerprint and deployed.shards == shards
 
     def _retained(self) -> Deployed | None:
-        if self.facts.mismatch:
-            return None  # its results, too, come from the libraries of then
         return next((deployed for deployed in self.facts.retained if self._is_this(deployed)), None)
 
     def _begin(self) -> Action:
@@ -161,8 +177,11 @@ class Case:
         reason = obstacle(active.print, self.new, converts=migrates)
         if any(difference.category is Category.SHARDS for difference in self._differences):
             reason = reason or "the shards are others"
-        if migrates and self.facts.mismatch:
-            reason = reason or "the libraries of today calculate another result"
+        if any(difference.category is Category.RECREATED_SOURCE for difference in self._differences):
+            reason = reason or "a source topic was created again"
+        if active.mismatch is not None and (migrates or not active.mismatch.libraries):
+            word = "the libraries of today calculate" if active.mismatch.libraries else "the code calculates"
+            reason = reason or f"{word} another result"
         if reason:
             word = "migrated" if migrates else "carried on"
             return self._recalculate(instead=f"State cannot be {word}: {reason}.")
@@ -181,6 +200,26 @@ class Case:
             checked=checked,
             stream=self.new.kind == "stream",
             resumes=self._pending.generation if self._pending else None,
+        )
+
+    def _republish(self, active: Deployed) -> Action:
+        """What is missing on the output's topics, from state where that is enough."""
+        letters = all(self.facts.topics.get(t) == i for t, i in active.topics.items() if t == f"{self.new.output}.dlq")
+        if self.new.kind == "stream" and self.facts.topics.get(self.new.output) != active.topics.get(self.new.output):
+            if problems := list(self._gaps()):
+                return self._refuse(problems)
+            readings = self._readings()
+            return Begin(
+                **self._base, sources=readings, discards=self._given_up, estimate=self._estimate(readings), again=True
+            )
+        if not letters or obstacle(active.print, self.new, converts=True) or self._pending is not None:
+            return self._recalculate()
+        return Migrate(
+            **self._base,
+            sources=self._readings(replay=False),
+            discards=self._given_up,
+            estimate=self._estimate(self._readings()),
+            checked=False,
         )
 
     def _refuse(self, problems: list[tuple[str, str]], *, truncated: bool = True) -> Refuse:

@@ -13,6 +13,8 @@ class Category(StrEnum):
     REMOVED_OUTPUT = "removed output"
     NEW_SOURCE = "new source topic"
     REMOVED_SOURCE = "removed source topic"
+    RECREATED_SOURCE = "recreated source topic"
+    OUTPUT_TOPIC = "lost output topic"
     SOURCE_KEY = "changed source key"
     MORE_STATE = "more intermediate state"
     LESS_STATE = "less intermediate state"
@@ -22,6 +24,7 @@ class Category(StrEnum):
     GROUPING = "changed grouping"
     PACKAGE = "changed package"
     LIBRARY = "changed library"
+    MISSED = "missed change"
     POLICY = "changed policy"
     SHARDS = "changed shards"
 

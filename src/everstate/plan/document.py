@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from everstate.plan.facts import Offsets
     from everstate.plan.guards import Limits
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _SCALARS: Final[dict[str, Any]] = {"str": str, "int": int, "float": (int, float), "bool": bool, "None": type(None)}
 _KINDS: Final[dict[str, type[Action]]] = {
     action.kind: action for action in (Nothing, Begin, Continue, Recalculate, Migrate, Restore, Retire, Refuse)
@@ -174,7 +174,7 @@ def _action(known: dict[str, Any]) -> Action:
     values: dict[str, Any] = {field.name: known[field.name] for field in fields(kind)}
     values["differences"] = tuple(_difference(difference) for difference in values["differences"])
     values["sources"] = tuple(_reading(reading) for reading in values["sources"])
-    for name in ("ordered", "consumes", "readers"):
+    for name in ("ordered", "consumes", "readers", "warnings"):
         if name in values:
             values[name] = tuple(values[name])
     if "estimate" in values:

@@ -31,6 +31,7 @@ class SourceFacts:
         compacted: The topic keeps only the last record of each key.
         superseded: Records that compaction has removed and no archive has; None where the log cannot tell.
         stored: The active generation holds the latest value of each key, which can stand in for missing records.
+        id: Of this topic alone: one that is deleted and created again has another; empty where it is not known.
     """
 
     topic: str
@@ -45,6 +46,24 @@ class SourceFacts:
     compacted: bool = False
     superseded: int | None = None
     stored: bool = False
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """What a sample of a generation's inputs gives otherwise today.
+
+    Attributes:
+        what: In words.
+        step: Name of the first step that differs.
+        location: The user's file and line.
+        libraries: The libraries are others than they were, which explains it.
+    """
+
+    what: str
+    step: str
+    location: str = ""
+    libraries: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +78,10 @@ class Deployed:
         rate: Records a second of its recalculation; None if it had none.
         resumable: Its state is whole, and its sources have all that follows `end`.
         migrated: It began with the converted state of another.
+        topics: Ids of the topics that it reads and writes, by name, as they were when it was made; one that is not
+            known is not there.
+        begins: Where its output's topic began then, by partition.
+        mismatch: What its sample gives otherwise with the code and libraries of today; None if nothing.
     """
 
     print: UnitPrint
@@ -68,6 +91,9 @@ class Deployed:
     rate: float | None = None
     resumable: bool = True
     migrated: bool = False
+    topics: dict[str, str] = field(default_factory=dict)
+    begins: Offsets = field(default_factory=dict)
+    mismatch: Mismatch | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,14 +105,18 @@ class OutputFacts:
         pending: One that is being built, or was prepared by a preview.
         retained: Retired ones whose state is kept, the newest first.
         keys: Live keys on the output's topic.
-        mismatch: What sampled inputs give otherwise under the Python or Polars of today; empty if nothing.
+        topics: Ids of the output's topic and of its dead-letter topic, by name, as far as they exist.
+        begins: Where the output's topic begins, by partition.
+        warnings: What whoever deploys it should know.
     """
 
     active: Deployed | None = None
     pending: Deployed | None = None
     retained: tuple[Deployed, ...] = ()
     keys: int = 0
-    mismatch: str = ""
+    topics: dict[str, str] = field(default_factory=dict)
+    begins: Offsets = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

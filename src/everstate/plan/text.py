@@ -82,6 +82,8 @@ def _action(action: Action, preview: Preview | None, root: str) -> Iterator[Line
     yield Span(action.output, Style.OUTPUT), Span(": "), Span(action.kind, Style.ACTION)
     for difference in action.differences:
         yield _difference(difference, root)
+    for warning in action.warnings:
+        yield Span("  warning: ", Style.WARNING), Span(warning)
     if isinstance(action, Refuse):
         yield Span(f"  {action.problem}", Style.WARNING), Span(".")
         yield (Span(f"  {action.hint}"),)

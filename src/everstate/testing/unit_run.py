@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import polars as pl
 
+from everstate.kernels.evaluation import StepDigests, asks_outside, evaluated, unsettled
 from everstate.kernels.output import dead_letter_records
 from everstate.kernels.pages import MemoryPages
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.pipeline import Books, ShardStages, ingested, run_stages
 from everstate.kernels.stream_time import mark
+from everstate.plan.facts import Mismatch
 from everstate.topology.errors import EverstateError
+from everstate.topology.fingerprints.names import node_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.kernels.migration import Migration
+    from everstate.kernels.pipeline import Piece
+    from everstate.kernels.stage import Witness
     from everstate.testing.topics import Topics
     from everstate.topology.prints import UnitPrint
     from everstate.topology.unit import Unit
 
+#: So many records of an output are kept to compare another version of it with.
+_RECORDED: Final = 500
 #: Topic and partition to the next offset to read.
 Position: TypeAlias = dict[tuple[str, int], int]
 
@@ -51,6 +58,34 @@ class Stop:
         return {(topic, partition): end for topic in names for partition, end in enumerate(ends[topic])}
 
 
+@dataclass(frozen=True)
+class Recording:
+    """The first micro-batches of an output, with what its steps made of them.
+
+    Attributes:
+        digests: Of the steps.
+        batches: What was read.
+    """
+
+    digests: StepDigests
+    batches: tuple[Sequence[Piece], ...] = ()
+
+    @property
+    def records(self) -> int:
+        """How many records it has."""
+        return sum(records.height for batch in self.batches for _, _, records in batch)
+
+    def copy(self) -> Recording:
+        """The same; what is added to one does not show in the other."""
+        return Recording(self.digests.copy(), self.batches)
+
+    def following(self, pieces: Sequence[Piece]) -> Recording | None:
+        """A recording that goes on with these records; None if it has enough."""
+        if self.records + sum(records.height for _, _, records in pieces) > _RECORDED:
+            return None
+        return Recording(self.digests.copy(), (*self.batches, pieces))
+
+
 class UnitRun:
     """Runs one unit.
 
@@ -75,6 +110,7 @@ class UnitRun:
         self._pages = [MemoryPages() for _ in range(shards)]
         self._books: list[Books] = [{} for _ in range(shards)]
         self.position: Position = {}
+        self._recording: Recording | None = Recording(StepDigests(unit))
 
     @property
     def described(self) -> UnitPrint:
@@ -93,9 +129,29 @@ class UnitRun:
         other.unit, other.on_error = unit, on_error
         return other
 
+    def mismatch(self, unit: Unit) -> Mismatch | None:
+        """What an output of the same fingerprint makes of the first records that this one did not; None if nothing.
+
+        It is asked twice: a step that contradicts itself says nothing about the code.
+        """
+        known = self._recording
+        if known is None or not known.batches or asks_outside(unit):
+            return None
+        once, again = (evaluated(unit, known.batches, policy=self.on_error, shards=len(self._pages)) for _ in range(2))
+        changing = unsettled(unit, once, again)
+        before = known.digests.found().steps
+        step = next((n for n, digest in before.items() if once.steps.get(n) != digest and n not in changing), None)
+        if step is None:
+            return None
+        places = dict(zip(node_names(unit), unit.nodes, strict=True))
+        what = f"a sample of {known.records} records gives another result"
+        return Mismatch(what, step, str(places[step].location or "") if step in places else "")
+
     def copy(self, described: UnitPrint | None = None) -> UnitRun:
         """The same output at the same point; what happens to one does not show in the other."""
-        known = described or self._described
+        known = self._described
+        if described is not None and described.fingerprint != self.described.fingerprint:
+            known = described
         other = UnitRun(self.unit, self.on_error, len(self._pages), self.generation, described=known)
         other.counts = self.counts.copy()
         other.order = list(self.order)
@@ -103,6 +159,10 @@ class UnitRun:
         other._books = [dict(books) for books in self._books]
         for pages, mine in zip(other._pages, self._pages, strict=True):
             pages.blocks = dict(mine.blocks)
+        if self._recording is None or known is not self._described:
+            other._recording = None  # what other code made of earlier records is no evidence against this one
+        else:
+            other._recording = self._recording.copy()
         return other
 
     def micro_batch(self, topics: Topics, *, target: Topics | None = None, limit: Position | None = None) -> bool:
@@ -116,16 +176,21 @@ class UnitRun:
         Returns:
             Whether there was something to read.
         """
-        parcels, ends = self._ingest(topics, limit or {})
+        pieces, ends = self._read(topics, limit or {})
         if not ends:
             return False
         before = [dict(pages.blocks) for pages in self._pages]
+        recording = self._recording.following(pieces) if self._recording is not None else None
+        witness = recording.digests.witness if recording is not None else None
         try:
-            published, books = self._run(parcels)
+            published, books = self._run(ingested(self.unit, pieces, self.on_error, witness), witness=witness)
         except BaseException:
             for pages, blocks in zip(self._pages, before, strict=True):
                 pages.blocks = blocks
             raise
+        if recording is not None:
+            recording.digests.end_batch(published)
+            self._recording = recording
         self.position.update(ends)
         self.order.append(Stop(dict(self.position), topics.turn))
         self._books = books
@@ -138,6 +203,7 @@ class UnitRun:
         Raises:
             MigrationError: If that fails; this run is of no use then.
         """
+        self._recording = None
         published, self._books = self._run([], migration)
         self._publish(published, target)
 
@@ -149,9 +215,10 @@ class UnitRun:
             for partition in range(partitions)
             for end in [self.position.get((topic, partition), 0)]
         ]
+        self._recording = None  # the records alone do not tell any more how the state came about
         _, self._books = self._run(marks)
 
-    def _ingest(self, topics: Topics, limit: Position) -> tuple[list[Parcel], Position]:
+    def _read(self, topics: Topics, limit: Position) -> tuple[list[Piece], Position]:
         pieces = []
         ends: Position = {}
         for topic in self.unit.topics:
@@ -161,15 +228,18 @@ class UnitRun:
                 if start < end:
                     pieces.append((topic, partition, topics.read(topic, partition, start, end)))
                     ends[topic, partition] = end
-        return ingested(self.unit, pieces, self.on_error), ends
+        return pieces, ends
 
-    def _run(self, parcels: list[Parcel], migration: Migration | None = None) -> tuple[list[Parcel], list[Books]]:
+    def _run(
+        self, parcels: list[Parcel], migration: Migration | None = None, witness: Witness | None = None
+    ) -> tuple[list[Parcel], list[Books]]:
         """All stages on every shard; the books are what the next micro-batch begins with."""
         shards = [
             ShardStages(self.unit, pages, books, policy=self.on_error, share=(number, len(self._pages)))
             for number, (pages, books) in enumerate(zip(self._pages, self._books, strict=True))
         ]
-        sent = run_stages(shards, range(1, self.unit.depth + 1), parcels, due=lambda _: migration)
+        stages = range(1, self.unit.depth + 1)
+        sent = run_stages(shards, stages, parcels, due=lambda _: migration, witness=witness)
         return sent, [shard.books for shard in shards]
 
     def _publish(self, parcels: list[Parcel], topics: Topics) -> None:

@@ -113,8 +113,9 @@ class Change:
 
     def plan(self) -> Plan:
         """What follows from the change."""
-        facts = {name: self._active_facts(run) for name, run in self.runs.items()}
         units = self.new.units()
+        declared = {unit.output.topic: unit for unit in units}
+        facts = {name: self._active_facts(run, declared.get(name)) for name, run in self.runs.items()}
         facts.update({unit.output.topic: self._new_facts(unit) for unit in units if unit.output.topic not in self.runs})
         sources = {topic: self._source_facts(topic) for unit in units for topic in unit.topics}
         prints = list(self._prints.values())
@@ -231,8 +232,13 @@ class Change:
                 "; ".join(concern.message for concern in found), hint="upgrade(approval='approve')"
             )
 
-    def _active_facts(self, run: UnitRun) -> OutputFacts:
-        return OutputFacts(active=Deployed(print=run.described, generation=run.generation), keys=self._keys(run.unit))
+    def _active_facts(self, run: UnitRun, unit: Unit | None) -> OutputFacts:
+        described = run.described
+        same = unit is not None and self._prints[unit.output.topic].fingerprint == described.fingerprint
+        mismatch = run.mismatch(unit) if unit is not None and same else None
+        return OutputFacts(
+            active=Deployed(print=described, generation=run.generation, mismatch=mismatch), keys=self._keys(run.unit)
+        )
 
     def _new_facts(self, unit: Unit) -> OutputFacts:
         return OutputFacts(keys=self._keys(unit))

@@ -14,6 +14,7 @@ EverstateError
 ├── LogError                     a topic cannot be used as asked
 │   ├── TopicNameError           not a valid topic name
 │   ├── TopicNotFoundError       no such topic
+│   ├── TopicRecreatedError      it was deleted and created again: its records are others
 │   ├── TopicExistsError         it is there already
 │   ├── OffsetOutOfRangeError    those records are gone, or not there yet
 │   ├── LogBusyError             another process holds the log's lock for too long: try again
@@ -150,10 +151,21 @@ class TopicNameError(LogError, ValueError):
 class TopicNotFoundError(LogError, LookupError):
     """No such topic."""
 
-    def __init__(self, topic: str, *, location: Location | None = None) -> None:
+    def __init__(self, topic: str, *, location: Location | None = None, hint: str = "") -> None:
+        self.topic = topic
+        hint = hint or f"Create it: everstate topic create {topic}"
+        super().__init__(f"topic {topic!r} does not exist", location=location, hint=hint)
+
+
+class TopicRecreatedError(LogError):
+    """A topic was deleted and created again, so offsets in it mean other records."""
+
+    def __init__(self, topic: str) -> None:
         self.topic = topic
         super().__init__(
-            f"topic {topic!r} does not exist", location=location, hint=f"Create it: everstate topic create {topic}"
+            f"topic {topic!r} was deleted and created again: its offsets are those of other records",
+            hint="Start the service again: outputs that read the topic are recalculated, what is missing is published. "
+            "See it first: everstate plan SERVICE.py",
         )
 
 

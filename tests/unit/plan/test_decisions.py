@@ -19,7 +19,7 @@ from everstate.plan.actions import (
 )
 from everstate.plan.decisions import decide
 from everstate.plan.differences import Category
-from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts, SourceFacts
+from everstate.plan.facts import Deployed, Mismatch, OnChange, Options, OutputFacts, SourceFacts
 from everstate.topology.errors import ConfigurationError
 from everstate.topology.prints import UnitPrint
 from tests.unit.plan.prints import clicks, filtered, grouped, node, part, seen, source, table, totals, unit, vips
@@ -32,6 +32,10 @@ SOURCES = {facts.topic: facts for facts in (ORDERS, CLICKS, TOTALS)}
 
 def running(described: UnitPrint, generation: int = 3, **others) -> OutputFacts:
     return OutputFacts(active=Deployed(print=described, generation=generation, shards=2), keys=100, **others)
+
+
+def mismatched(facts: OutputFacts, mismatch: Mismatch) -> OutputFacts:
+    return replace(facts, active=replace(facts.active, mismatch=mismatch))
 
 
 def only(
@@ -110,7 +114,7 @@ def test_decide_other_shards_recalculate_with_that_difference_alone() -> None:
 def test_decide_libraries_that_calculate_otherwise_recalculate() -> None:
     old, new = totals(libraries={"polars": "2.0"}), totals(libraries={"polars": "2.1"})
     assert isinstance(only(new, running(old)), Nothing)
-    action = only(new, running(old, mismatch="orders.filter gives 3 instead of 4"))
+    action = only(new, mismatched(running(old), Mismatch("a sample differs", "orders/filter", libraries=True)))
     assert isinstance(action, Recalculate)
     assert [(d.category, d.old, d.new) for d in action.differences] == [(Category.LIBRARY, "polars 2.0", "polars 2.1")]
 
@@ -236,7 +240,7 @@ def test_decide_migrate_goes_on_with_a_generation_that_is_half_built() -> None:
 
 
 def test_decide_migrate_of_libraries_that_calculate_otherwise_recalculates() -> None:
-    facts = replace(running(folded("old")), mismatch="a sample gives another result")
+    facts = mismatched(running(folded("old")), Mismatch("a sample differs", "orders/filter", libraries=True))
     action = only(folded("new", migrates=True), facts, on_change="migrate")
     assert isinstance(action, Recalculate)
     assert "libraries" in action.instead
@@ -400,3 +404,91 @@ def test_decide_option_with_an_unknown_name_is_refused(options, message) -> None
 def test_plan_action_of_an_unknown_output_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         Plan("shop", ()).action("totals")
+
+
+MISSED = Mismatch("a sample of 7 records gives another result", "orders/filter", "shop.py:12")
+
+
+@pytest.mark.parametrize("on_change", ["recalculate", "continue", "migrate"])
+def test_decide_change_that_the_fingerprint_missed_recalculates_and_asks_for_a_report(on_change) -> None:
+    action = only(totals(), mismatched(running(totals()), MISSED), on_change=on_change)
+    assert isinstance(action, Recalculate)
+    (found,) = action.differences
+    assert (found.category, found.node, found.location) == (Category.MISSED, "orders/filter", "shop.py:12")
+    assert "a sample of 7 records gives another result" in found.cause
+    assert "report" in found.cause
+
+
+def test_decide_generation_whose_sample_differs_is_neither_restored_nor_gone_on_with() -> None:
+    kept = Deployed(print=totals(by="x"), generation=2, shards=2)
+    facts = replace(running(totals()), retained=(kept,))
+    assert isinstance(only(totals(by="x"), facts), Restore)
+    assert isinstance(only(totals(by="x"), replace(facts, retained=(replace(kept, mismatch=MISSED),))), Recalculate)
+    pending = replace(running(totals()), pending=replace(kept, generation=4, mismatch=MISSED))
+    action = only(totals(by="x"), pending)
+    assert isinstance(action, Recalculate)
+    assert (action.resumes, action.discards) == (None, 4)
+
+
+def test_decide_warnings_are_passed_on_whatever_happens() -> None:
+    assert only(totals(), running(totals(), warnings=("look",))).warnings == ("look",)
+
+
+KNOWN = {"orders": "id-1", "totals": "id-2", "totals.dlq": "id-3"}
+
+
+def aware(described: UnitPrint, topics: dict[str, str], begins: dict[int, int] | None = None, **others) -> OutputFacts:
+    """An output whose generation remembers its topics, and what they are now."""
+    known = {**KNOWN, described.output: "id-2", f"{described.output}.dlq": "id-3"}
+    active = Deployed(print=described, generation=3, shards=2, topics=known, begins={0: 5})
+    return OutputFacts(active=active, topics=topics, begins={0: 5} if begins is None else begins, **others)
+
+
+PRESENT = {"totals": "id-2", "totals.dlq": "id-3"}
+
+
+def test_decide_source_that_was_created_again_recalculates_whatever_was_declared() -> None:
+    again = replace(ORDERS, id="id-9", end={0: 600_001, 1: 400_000})
+    assert isinstance(only(totals(), aware(totals(), PRESENT), replace(ORDERS, id="id-1")), Nothing)
+    assert isinstance(only(totals(), aware(totals(), PRESENT)), Nothing)  # nothing is known of it
+    assert isinstance(only(totals(), running(totals()), again), Nothing)  # nothing was noted: it is adopted
+    for on_change in ("recalculate", "continue", "migrate"):
+        action = only(totals(), aware(totals(), PRESENT), again, on_change=on_change)
+        assert isinstance(action, Recalculate)
+        assert [found.category for found in action.differences] == [Category.RECREATED_SOURCE]
+        assert "topic orders was deleted and created again" in action.differences[0].cause
+    kept = Deployed(print=totals(by="x"), generation=2, shards=2, topics=KNOWN)
+    assert isinstance(only(totals(by="x"), aware(totals(), PRESENT, retained=(kept,)), again), Recalculate)
+
+
+@pytest.mark.parametrize(
+    ("topics", "begins", "said"),
+    [
+        ({"totals.dlq": "id-3"}, {}, "was deleted, with"),
+        ({**PRESENT, "totals": "id-9"}, {0: 0}, "was deleted and created again"),
+        (PRESENT, {0: 8}, "has lost its oldest records (3 of them)"),
+    ],
+)
+def test_decide_output_topic_that_is_lost_is_published_again_from_state(topics, begins, said) -> None:
+    action = only(totals(), aware(totals(), topics, begins))
+    assert isinstance(action, Migrate)
+    assert not action.checked
+    assert action.records == 0
+    assert [found.category for found in action.differences] == [Category.OUTPUT_TOPIC]
+    assert said in action.differences[0].cause
+
+
+def test_decide_dead_letters_that_are_lost_are_recalculated() -> None:
+    action = only(totals(), aware(totals(), {"totals": "id-2"}))
+    assert isinstance(action, Recalculate)
+    assert "topic totals.dlq was deleted" in action.differences[0].cause
+
+
+def test_decide_stream_whose_topic_is_lost_begins_again() -> None:
+    action = only(seen(), aware(seen(), {}))
+    assert isinstance(action, Begin)
+    assert action.again
+    assert "publishes the stream from the beginning" in action.follows
+    # A stream's records may expire, which is nobody's mistake.
+    present = {seen().output: "id-2", f"{seen().output}.dlq": "id-3"}
+    assert isinstance(only(seen(), aware(seen(), present, {0: 100})), Nothing)

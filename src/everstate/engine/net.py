@@ -1,0 +1,112 @@
+"""The second net under the fingerprints: what the samples of an output's generations say of today's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from everstate.engine.outputs import generation_folder
+from everstate.topology.errors import EverstateError
+from everstate.topology.prints import UnitPrint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from everstate.engine.folder import OutputFolder
+    from everstate.engine.samples import Sample
+    from everstate.generations.generation import Generation
+    from everstate.plan.facts import Mismatch
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the sample of one generation says.
+
+    Attributes:
+        mismatch: What is calculated otherwise; None if nothing, or if the sample is no evidence.
+        warnings: What whoever deploys the output should know.
+    """
+
+    mismatch: Mismatch | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class Net:
+    """Evaluates samples with the code of one process, each once: a start plans several times.
+
+    Attributes:
+        home: The folder of the service's state.
+    """
+
+    home: Path
+    _known: dict[tuple[str, int], Finding] = field(default_factory=dict)
+
+    def check(self, unit: Unit, described: UnitPrint, generation: Generation, *, carried: bool = False) -> Finding:
+        """What a generation's sample says of an output as it is today.
+
+        Args:
+            unit: The output.
+            described: Its print.
+            generation: The generation.
+            carried: The output has another fingerprint and shall go on with the generation's state all the same: under
+                other libraries, the generation's own code is looked at.
+        """
+        folder = generation_folder(self.home, unit.output.topic, generation)
+        if not folder.sample_file.exists():
+            return Finding()
+        same = generation.fingerprint == described.fingerprint
+        other_libraries = UnitPrint.from_json(generation.description).libraries != described.libraries
+        if not same and not (carried and other_libraries):
+            return Finding()
+        place = (str(folder.path), folder.sample_file.stat().st_mtime_ns)
+        if place not in self._known:
+            self._known[place] = _finding(folder, unit if same else None, generation)
+        return self._known[place]
+
+
+def _finding(folder: OutputFolder, unit: Unit | None, generation: Generation) -> Finding:
+    from everstate.engine import samples  # noqa: PLC0415 - loads the kernels, which planning seldom needs
+
+    sample = samples.read(folder)
+    if sample is None or sample.fingerprint != generation.fingerprint:
+        return Finding()
+    subject = unit or _archived(folder, generation)
+    found = samples.mismatch(sample, subject) if subject is not None else None
+    if found is None or found.libraries or found.step != generation.missed:
+        return Finding(found, _unsettled(sample, subject))
+    # The generation was made because of this very step. If its own code, unchanged for certain, gives another result
+    # as well, then the step depends on something else than code, and a recalculation would follow every start.
+    own = _archived(folder, generation)
+    if own is None or samples.mismatch(sample, own) is None:
+        return Finding(found, _unsettled(sample, subject))
+    place = f" ({found.location})" if found.location else ""
+    warning = (
+        f"The step {found.step}{place} gives other results for the same records with every start, so it is not "
+        "recalculated again. Let it depend on its arguments alone, or declare what it reads: es.declare(...)."
+    )
+    return Finding(None, (warning,))
+
+
+def _unsettled(sample: Sample, unit: Unit | None) -> tuple[str, ...]:
+    if not sample.unsettled or unit is None:
+        return ()
+    from everstate.engine.samples import place_of  # noqa: PLC0415 - as above
+
+    first = sample.unsettled[0]
+    warning = (
+        f"The step {first} ({place_of(unit, first)}) may give other results for the same records: changes of it that "
+        "its fingerprint misses cannot be found."
+    )
+    return (warning,)
+
+
+def _archived(folder: OutputFolder, generation: Generation) -> Unit | None:
+    """The code that a generation was deployed with; None if it cannot be loaded."""
+    from everstate.engine.code import restored  # noqa: PLC0415 - loads Spark's pickling, which planning seldom needs
+
+    try:
+        return restored(folder, generation)
+    except EverstateError:
+        return None
