@@ -17,7 +17,7 @@ from everstate.engine import migration, samples, steps
 from everstate.engine.build import Build
 from everstate.engine.execution import Execution
 from everstate.engine.guarding import check_guards
-from everstate.engine.outputs import create_own_topics, generation_folder, prepared
+from everstate.engine.outputs import create_own_topics, prepared
 from everstate.engine.planning import begins_empty
 from everstate.engine.topic_marks import adopted
 from everstate.generations.comparison import Comparisons
@@ -48,7 +48,9 @@ logger = logging.getLogger(__name__)
 
 #: Actions after which another generation is active.
 _BUILT: Final = (Recalculate, Restore, Begin, Migrate)
-_LOOK_S: Final = 0.1
+#: Samples are looked after so long after the start, then ever less often.
+_TEND_S: Final = 5.0
+_TEND_MOST_S: Final = 3600.0
 
 
 @dataclass
@@ -100,6 +102,8 @@ class Deployment:
         self._roster = roster
         self._checked = dict(checked or {})
         self._comparisons = Comparisons(log)
+        self._tend_after = _TEND_S
+        self._tend_at = time.monotonic() + _TEND_S
 
     # -- what there is to do ------------------------------------------------------------------------------------------
 
@@ -164,8 +168,24 @@ class Deployment:
             return None
 
     def _execution(self, output: PreparedOutput) -> Execution:
-        samples.keep(output.folder, output.unit, output.generation, self._log)
+        self._keep_sample(output)
         return Execution(self._spark, output, self._log, self._leases.publishing(), self._settings)
+
+    def tend(self) -> None:
+        """Now and then: samples of what runs, as its topics grow; a service may have begun with empty ones."""
+        now = time.monotonic()
+        if now < self._tend_at:
+            return
+        self._tend_after = min(2 * self._tend_after, _TEND_MOST_S)
+        self._tend_at = now + self._tend_after
+        for execution in list(self._roster.executions.values()):
+            self._keep_sample(execution.output)
+
+    def _keep_sample(self, output: PreparedOutput) -> None:
+        try:
+            samples.keep(output.folder, output.unit, output.generation, self._log)
+        except EverstateError as error:
+            logger.warning("No sample of output %s: %s", output.name, error)
 
     # -- building -----------------------------------------------------------------------------------------------------
 
@@ -182,9 +202,9 @@ class Deployment:
         context, unit = self._context(), self._planned.units[action.output]
         generation = steps.plan_generation(self._planned, action, context)
         create_own_topics(unit, generation, self._log)
-        samples.keep(generation_folder(self._home, action.output, generation), unit, generation, self._log)
         migration.begin(unit, generation, context)
         output = prepared(unit, generation, self._log, self._home, self._planned.levels[action.output])
+        self._keep_sample(output)
         self._roster.builds[action.output] = Build(
             self._spark,
             output,
@@ -212,15 +232,18 @@ class Deployment:
 
         def reached() -> Vector:
             last = self._log.last_commit(unit.service, output)
-            # Only topics that it has read tell where it stopped; of one that was created again it has read nothing.
+            # Only topics that it has read tell where it stopped.
             known = {t: ends for t, ends in last.end.items() if t in unit.topics} if last is not None else {}
-            return {**known, **self._log.begin_offsets(self._recreated(output))}
+            return {**known, **self._log.begin_offsets(self._published_again(output))}
 
         return reached if unit.output.kind is Kind.STREAM else None
 
-    def _recreated(self, output: str) -> list[str]:
-        found = self._planned.plan.action(output).differences
-        return [difference.node for difference in found if difference.category is Category.RECREATED_SOURCE]
+    def _published_again(self, output: str) -> list[str]:
+        """Topics of which nothing has been published: they were created again, or the output's topic was."""
+        action = self._planned.plan.action(output)
+        if isinstance(action, Recalculate) and action.again:
+            return list(self._planned.units[output].topics)
+        return [found.node for found in action.differences if found.category is Category.RECREATED_SOURCE]
 
     def step(self) -> bool:
         """Look after the builds, no more at once than there are cores; says whether all have caught up."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -76,14 +77,14 @@ class Archivist:
         self._merge(topic, archive)
 
     def _current(self, topic: str, ends: dict[int, int]) -> Archive:
-        service = self._lease.name
+        service, known = self._lease.name, self._log.topic_ids([topic])[topic]
         archive = named(self._log, service, topic)
-        if not beyond(archive, ends):
-            return archive
+        if archive.is_of(known) and not beyond(archive, ends):
+            return replace(archive, topic=known)
         if not load(self._log, service, self._folder, topic).files:
-            return Archive()  # its files were deleted, so that it can begin anew
+            return Archive(topic=known)  # its files were deleted, so that it can begin anew
         raise LogError(
-            f"topic {topic!r} ends before its archive does: it was made anew, or restored from an older copy",
+            f"topic {topic!r} is not the one that was archived: it was made anew, or restored from an older copy",
             hint=f"Restore it, or give up the old history: delete {self._folder / files.FOLDER / topic}",
         )
 

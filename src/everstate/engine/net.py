@@ -83,8 +83,10 @@ def _finding(folder: OutputFolder, unit: Unit | None, generation: Generation) ->
         return Finding(found, _unsettled(sample, subject))
     place = f" ({found.location})" if found.location else ""
     warning = (
-        f"The step {found.step}{place} gives other results for the same records with every start, so it is not "
-        "recalculated again. Let it depend on its arguments alone, or declare what it reads: es.declare(...)."
+        f"The step {found.step}{place} gives other results for the same records once more, so it is not recalculated "
+        "again: it seems to depend on something that changes by itself. Let it depend on its arguments alone, or "
+        "declare what it reads with es.declare(...). If it has changed on purpose, ask for a recalculation: "
+        f"--recalculate {folder.path.parent.name}"
     )
     return Finding(None, (warning,))
 

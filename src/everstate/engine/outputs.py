@@ -106,7 +106,9 @@ def prepared(unit: Unit, generation: Generation, log: Log, home: Path, level: in
     folder = generation_folder(home, name, generation)
     last = log.last_commit(unit.service, name, generation.name)
     steps = len(stage_groups(unit.depth, generation.shards))
-    inspect(folder, folder.read_record(), last, output=name, operators=steps)
+    # A generation may have taken over before it had a batch: then it has no checkpoint either.
+    begun = last if last is not None and last.batch_id >= 0 else None
+    inspect(folder, folder.read_record(), begun, output=name, operators=steps)
     if last is not None:
         require_every_deletion(unit, last, log)
     return PreparedOutput(unit, folder, generation, level)

@@ -95,9 +95,7 @@ def make_plan(service: Service, log: Log, home: Path, options: Options, net: Net
 
 def begins_empty(action: Action, service: str, log: Log) -> bool:
     """Whether nothing was ever published: a generation has nothing to be compared with and publishes from the start."""
-    if not isinstance(action, Begin) or action.keys:
-        return False
-    return action.again or log.last_commit(service, action.output) is None
+    return isinstance(action, Begin) and not action.keys and log.last_commit(service, action.output) is None
 
 
 def require_possible(planned: Planned) -> None:
@@ -267,8 +265,8 @@ def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) 
 
 def _problem(info: TopicInfo, log: Log, archive: Archive) -> str:
     """Why a topic cannot be read; empty if the first records of every partition can."""
-    if beyond(archive, info.end):
-        return "it ends before its archive does: it was made anew, or restored from an older copy"
+    if beyond(archive, info.end) or not archive.is_of(info.id):
+        return "it is not the topic that was archived: it was made anew, or restored from an older copy"
     try:
         for partition, start in info.start.items():
             log.read(info.name, partition, start, limit=1)

@@ -235,7 +235,7 @@ class Rollout:
     def _watch(self) -> None:
         """Until the service has to stop."""
         while self._look():
-            pass
+            self._deployment.tend()
 
     def _look(self, *, executions: bool = True) -> bool:
         """A moment later: whether to go on.

@@ -40,7 +40,7 @@ _FORMAT: Final = 2
 #: A sample is taken again when its topics have grown by this factor.
 _GROWTH: Final = 2
 #: An output that needs longer has a smaller sample: it is evaluated with every plan.
-_SECONDS: Final = 0.5
+_SECONDS: Final = 1.0
 _SCHEMA: Final = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64(), "offset": pl.Int64()}
 
 

@@ -10,7 +10,7 @@ from everstate.engine import migration
 from everstate.engine.code import archive, restored
 from everstate.engine.outputs import PreparedOutput, generation_folder, prepared, write_identity
 from everstate.engine.past import beginning
-from everstate.engine.topic_marks import require_same_topics, topic_marks
+from everstate.engine.topic_marks import output_marks, require_same_topics, topic_marks
 from everstate.generations import cutover
 from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
 from everstate.generations.registry import event, now_ms
@@ -54,20 +54,14 @@ def write(
 
 
 def begin(planned: Planned, output: str, context: Context) -> None:
-    """A generation that has nothing to be compared with: active from its first batch on.
-
-    Nothing was ever published, or what a stream had published went with its topic.
-    """
+    """The first generation of an output that has never published: active from its first batch on."""
     history = context.registry.read(output)
     action = planned.plan.action(output)
     generation = _new(planned, action, history, context)
     active = generation.to(Status.ACTIVE, now_ms=now_ms(), open_from=0, was_active=True)
-    why = "first deployment"
-    if history.active is not None:
-        why = causes(action)
-        gone = history.active.to(Status.RETIRED, now_ms=now_ms(), was_active=True)
-        history = history.having(gone, event(gone, f"replaced by generation {active.number}"))
-    context.registry.write(history.having(active, event(active, why)), [context.leases.publishing()], step="active")
+    context.registry.write(
+        history.having(active, event(active, "first deployment")), [context.leases.publishing()], step="active"
+    )
 
 
 def plan_generation(planned: Planned, action: Action, context: Context) -> Generation:
@@ -81,7 +75,8 @@ def plan_generation(planned: Planned, action: Action, context: Context) -> Gener
         generation = history.numbered(number)
         if generation is None:
             raise GenerationError(f"output {action.output!r} has no generation {number}")
-        return _stored(write(context, history, generation, Status.RECALCULATING), number)
+        marks = output_marks(generation, planned.units[action.output], context.log)
+        return _stored(write(context, history, generation, Status.RECALCULATING, **marks), number)
     generation = _new(planned, action, history, context, migrates=migrates)
     why = causes(action)
     context.registry.write(

@@ -29,6 +29,13 @@ def topic_marks(unit: Unit, log: Log) -> dict[str, Any]:
     return {"topics": log.topic_ids(names), "begins": begins}
 
 
+def output_marks(generation: Generation, unit: Unit, log: Log) -> dict[str, Any]:
+    """The same for a generation that was made before: it is compared with the output's topics as they are now."""
+    marks = topic_marks(unit, log)
+    sources = {topic: known for topic, known in generation.topics.items() if topic in unit.topics}
+    return {"topics": {**marks["topics"], **sources}, "begins": marks["begins"]}
+
+
 def adopted(generation: Generation, unit: Unit, log: Log) -> Generation:
     """A generation that knows all its topics: those of which it had not taken notice are taken for the right ones."""
     marks = topic_marks(unit, log)

@@ -127,7 +127,6 @@ class Begin(Action):
         keys: Keys that its topic has already; they are treated as those of an earlier generation.
         estimate: How long it takes to catch up.
         resumes: Number of a generation with this fingerprint that is half built or prepared.
-        again: The output is a stream that was published before, on a topic that is gone.
     """
 
     kind: ClassVar[str] = "begin"
@@ -135,13 +134,10 @@ class Begin(Action):
     keys: int = 0
     estimate: Estimate = Estimate(0)
     resumes: int | None = None
-    again: bool = False
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
-        if self.again:
-            return "A new generation processes what its sources have and publishes the stream from the beginning."
         if not self.keys:
             return "The first generation processes what its sources have and publishes from the beginning."
         return (
@@ -172,6 +168,7 @@ class Recalculate(Action):
         asked: It was asked for, whether or not something differs.
         instead: Why the state is not carried on or migrated although `on_change` says so; else empty.
         resumes: Number of a generation with this fingerprint that is half built or prepared.
+        again: The output is a stream whose topic is gone with what it had published.
     """
 
     kind: ClassVar[str] = "recalculate"
@@ -181,10 +178,13 @@ class Recalculate(Action):
     asked: bool = False
     instead: str = ""
     resumes: int | None = None
+    again: bool = False
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
+        if self.again:
+            return "A new generation processes what its sources have and publishes the stream from the beginning."
         beside = f" beside generation {self.active}" if self.active is not None else ""
         if self.stream:
             return (

@@ -156,7 +156,7 @@ class Case:
             resumes=self._pending.generation if self._pending else None,
         )
 
-    def _recalculate(self, *, asked: bool = False, instead: str = "") -> Action:
+    def _recalculate(self, *, asked: bool = False, instead: str = "", again: bool = False) -> Action:
         if problems := list(self._gaps()):
             return self._refuse(problems)
         readings = self._readings()
@@ -168,6 +168,7 @@ class Case:
             stream=self.new.kind == "stream",
             asked=asked,
             instead=instead,
+            again=again,
             resumes=self._pending.generation if self._pending else None,
         )
 
@@ -204,15 +205,12 @@ class Case:
 
     def _republish(self, active: Deployed) -> Action:
         """What is missing on the output's topics, from state where that is enough."""
-        letters = all(self.facts.topics.get(t) == i for t, i in active.topics.items() if t == f"{self.new.output}.dlq")
-        if self.new.kind == "stream" and self.facts.topics.get(self.new.output) != active.topics.get(self.new.output):
-            if problems := list(self._gaps()):
-                return self._refuse(problems)
-            readings = self._readings()
-            return Begin(
-                **self._base, sources=readings, discards=self._given_up, estimate=self._estimate(readings), again=True
-            )
-        if not letters or obstacle(active.print, self.new, converts=True) or self._pending is not None:
+        letters = f"{self.new.output}.dlq"
+        own = [topic for topic in (self.new.output, letters) if topic in active.topics]
+        gone = [topic for topic in own if self.facts.topics.get(topic) != active.topics[topic]]
+        if self.new.kind == "stream":
+            return self._recalculate(again=self.new.output in gone)
+        if letters in gone or obstacle(active.print, self.new, converts=True) or self._pending is not None:
             return self._recalculate()
         return Migrate(
             **self._base,

@@ -129,6 +129,7 @@ def test_topic_that_was_made_anew_cannot_be_read(shelf):
     lost(shelf, archive=True)
     shelf.log.delete_topic("t")
     shelf.topic("t")
+    shelf.send("t", 100)
     assert "made anew" in plan(shelf, service(1)).plan.actions[0].problem
 
 

@@ -191,7 +191,7 @@ def test_slow_output_has_a_small_sample(log, folder, monkeypatch):
 
     @es.declare(version="1")
     def slow(row):
-        time.sleep(0.005)
+        time.sleep(0.05)
         return {"n": row["n"]}
 
     unit = of(lambda app: app.stream("in", key="id", schema={"n": int}).map(slow, schema={"n": int}))

@@ -484,9 +484,9 @@ def test_decide_dead_letters_that_are_lost_are_recalculated() -> None:
     assert "topic totals.dlq was deleted" in action.differences[0].cause
 
 
-def test_decide_stream_whose_topic_is_lost_begins_again() -> None:
+def test_decide_stream_whose_topic_is_lost_is_published_again() -> None:
     action = only(seen(), aware(seen(), {}))
-    assert isinstance(action, Begin)
+    assert isinstance(action, Recalculate)
     assert action.again
     assert "publishes the stream from the beginning" in action.follows
     # A stream's records may expire, which is nobody's mistake.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def completed(store: Store, stops: Stops, topics: Sequence[str]) -> Stops:
     """Vectors that name these topics alone: what one of them does not name is filled in by its time.
 
+    What a vector says of a topic from before that was created it says of another one, which had the name then.
+
     Args:
         store: The log's files and manifest.
         stops: Vectors with their times.
@@ -28,7 +30,12 @@ def completed(store: Store, stops: Stops, topics: Sequence[str]) -> Stops:
     places: list[tuple[str, int]] = []
     columns: list[np.ndarray] = []
     for topic in topics:
-        mine = {partition: stops.column(topic, partition) for name, partition in stops.places if name == topic}
+        of_another = stops.times < _created(store, topic)
+        mine = {
+            partition: np.where(of_another, UNNAMED, stops.column(topic, partition))
+            for name, partition in stops.places
+            if name == topic
+        }
         lacking = np.all([column == UNNAMED for column in mine.values()], axis=0) if mine else np.ones(len(stops), bool)
         for partition, ends in _ends_at(store, topic, stops.times[lacking]).items() if lacking.any() else ():
             mine.setdefault(partition, np.full(len(stops), UNNAMED, np.int64))
@@ -38,6 +45,13 @@ def completed(store: Store, stops: Stops, topics: Sequence[str]) -> Stops:
         columns += [mine[partition] for partition in sorted(mine)]
     ends = np.column_stack(columns) if columns else np.empty((len(stops), 0), np.int64)
     return Stops(tuple(topics), tuple(places), ends, stops.times)
+
+
+def _created(store: Store, name: str) -> int:
+    """When a topic was created; 0 if it is not there."""
+    with store.manifest.reading() as database:
+        row = database.execute("SELECT created_ms FROM topics WHERE name = ?", (name,)).fetchone()
+    return int(row["created_ms"]) if row is not None else 0
 
 
 def _ends_at(store: Store, name: str, times: np.ndarray) -> dict[int, np.ndarray]:

@@ -114,9 +114,19 @@ class PartitionArchive:
 
 @dataclass(frozen=True)
 class Archive:
-    """The archive of a topic, by partition."""
+    """The archive of a topic.
+
+    Attributes:
+        partitions: By number.
+        topic: Id of the topic, which may be gone while another one has its name; empty where it was not noted.
+    """
 
     partitions: dict[int, PartitionArchive] = field(default_factory=dict)
+    topic: str = ""
+
+    def is_of(self, topic: str) -> bool:
+        """Whether it is of the topic with this id, as far as is known."""
+        return not self.topic or self.topic == topic or not self.files
 
     def partition(self, number: int) -> PartitionArchive:
         """The archive of one partition; empty if there is none."""
@@ -129,16 +139,15 @@ class Archive:
 
     def having(self, number: int, part: PartitionArchive) -> Archive:
         """With one partition changed."""
-        return Archive({**self.partitions, number: part})
+        return replace(self, partitions={**self.partitions, number: part})
 
     def keeping(self, wanted: Callable[[int, ArchiveFile], bool]) -> Archive:
         """With those files only for which a function says so."""
-        return Archive(
-            {
-                number: replace(part, files=tuple(file for file in part.files if wanted(number, file)))
-                for number, part in self.partitions.items()
-            }
-        )
+        kept = {
+            number: replace(part, files=tuple(file for file in part.files if wanted(number, file)))
+            for number, part in self.partitions.items()
+        }
+        return replace(self, partitions=kept)
 
     def to_json(self) -> str:
         """As the text that `from_json` reads."""
@@ -146,7 +155,7 @@ class Archive:
             str(number): {"files": [list(vars(file).values()) for file in part.files], "lost": part.lost}
             for number, part in sorted(self.partitions.items())
         }
-        return json.dumps({"version": _VERSION, "partitions": partitions}, separators=(",", ":"))
+        return json.dumps({"version": _VERSION, "topic": self.topic, "partitions": partitions}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Archive:
@@ -166,7 +175,8 @@ class Archive:
                         tuple((first, last) for first, last in part["lost"]),
                     )
                     for number, part in known["partitions"].items()
-                }
+                },
+                str(known.get("topic", "")),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LogError(
