@@ -92,11 +92,11 @@ def _finding(folder: OutputFolder, unit: Unit | None, generation: Generation) ->
 
 
 def _unsettled(sample: Sample, unit: Unit | None) -> tuple[str, ...]:
-    if not sample.unsettled or unit is None:
+    if not sample.contradicts or unit is None:
         return ()
     from everstate.engine.samples import place_of  # noqa: PLC0415 - as above
 
-    first = sample.unsettled[0]
+    first = sample.contradicts
     warning = (
         f"The step {first} ({place_of(unit, first)}) may give other results for the same records: changes of it that "
         "its fingerprint misses cannot be found."

@@ -54,7 +54,8 @@ class Sample:
         seen: How many records the topics had got by then.
         batches: The records, as micro-batches.
         steps: The digest of what each step gave; the last is the output.
-        unsettled: Steps that give other results for the same records, or say that they may.
+        unsettled: Steps that give other results for the same records, or say that they may, with what depends on them.
+        contradicts: The first step that did so without having said it; empty if none did.
     """
 
     fingerprint: str
@@ -63,6 +64,7 @@ class Sample:
     batches: Sequence[Sequence[Piece]]
     steps: dict[str, str]
     unsettled: list[str]
+    contradicts: str = ""
 
     @property
     def records(self) -> int:
@@ -101,14 +103,15 @@ def _taken(unit: Unit, generation: Generation, log: Log, seen: int) -> Sample | 
     found = evaluated(unit, batches, seconds=_SECONDS)
     batches = batches[: found.batches]
     again = evaluated(unit, batches)
-    differing = [name for name, digest in found.steps.items() if again.steps[name] != digest]
-    if differing:
+    declared = unsettled(unit, found, found)
+    undeclared = [name for name in unsettled(unit, found, again) if name not in declared]
+    if undeclared:
         logger.warning(
             "Output %s: the step %s (%s) is not deterministic: the same records gave different results. A change of it "
             "that its fingerprint misses cannot be found, and a recalculation may change its results.",
             unit.output.topic,
-            differing[0],
-            place_of(unit, differing[0]),
+            undeclared[0],
+            place_of(unit, undeclared[0]),
         )
     return Sample(
         fingerprint=generation.fingerprint,
@@ -117,6 +120,7 @@ def _taken(unit: Unit, generation: Generation, log: Log, seen: int) -> Sample | 
         batches=batches,
         steps=found.steps,
         unsettled=unsettled(unit, found, again),
+        contradicts=undeclared[0] if undeclared else "",
     )
 
 
@@ -168,6 +172,7 @@ def _write(folder: OutputFolder, sample: Sample) -> None:
         "batches": [[(topic, number, _rows(records)) for topic, number, records in batch] for batch in sample.batches],
         "steps": list(sample.steps.items()),  # in their order, which a JSON object would lose
         "unsettled": sample.unsettled,
+        "contradicts": sample.contradicts,
     }
     write_document(folder.sample_file, document)
 

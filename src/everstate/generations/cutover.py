@@ -78,8 +78,9 @@ def retire(log: Log, service: str, history: History, *, leases: tuple[Lease, ...
         return
     for _ in range(_TRIES):
         gone = active.to(Status.RETIRED, now_ms=now_ms(), was_active=True)
-        ends = log.end_offsets([output])
-        removes = not keep_topic and log.describe(output).config.compact
+        present = log.has_topic(output)  # somebody may have deleted it together with the code
+        ends = log.end_offsets([output] if present else [])
+        removes = present and not keep_topic and log.describe(output).config.compact
         left = difference(_NOTHING, _latest(log, output) if removes else _NOTHING)
         staged = _tombstones(log, service, output, active, left) if left.stale else []
         crash_point("cutover.staged")

@@ -174,17 +174,30 @@ def test_order_of_a_topic_that_was_created_again_begins_with_it(log):
     record = pl.DataFrame({"key": [b"k"], "value": [b'{"n": 1}'], "ts": [0]})
     timed.create_topic("other")
     timed.append("other", record)
+    start = {"in": {0: 0}, "other": {0: 0}}
     for batch in range(2):
         timed.append("in", record)
-        ends = timed.end_offsets(["in", "other"])
-        start = {topic: {0: max(end[0] - 1 + batch - 1, 0)} for topic, end in ends.items()}
+        end = timed.end_offsets(["in", "other"])
         facts = {"generation": "1", "query_id": "q", "digest": "d", "token": lease.token}
-        timed.commit(
-            Commit(service="svc", output="hits", batch_id=batch, start=start, end=ends, **facts),
-            [],
-        )
+        timed.commit(Commit(service="svc", output="hits", batch_id=batch, start=start, end=end, **facts), [])
+        start = end
     assert [vector["in"] for vector in timed.order("svc", "hits", ["in", "other"])] == [{0: 1}, {0: 2}]
     timed.delete_topic("in")
     timed.create_topic("in")
     timed.append("in", pl.concat([record] * 5))
     assert timed.order("svc", "hits", ["in", "other"]) == [{"in": {0: 0}, "other": {0: 1}}] * 2
+
+
+def test_output_that_is_no_longer_declared_is_retired_although_its_topic_was_deleted_with_it(log):
+    from everstate.engine import steps
+
+    deploy(service(), log)
+    log.delete_topic("hits")
+    app = es.Service("svc", shards=1)
+    app.stream("in", schema={"n": int}).to("other")
+    operation = Operation(app, log=log.url)
+    with operation.site() as site:
+        site.leases.take_publishing()
+        site.leases.take_building()
+        steps.retire(operation.plan(site).plan.action("hits"), operation.context(site))
+    assert Registry(log, "svc").read("hits").active is None

@@ -149,6 +149,7 @@ def test_step_that_is_not_deterministic_is_named_and_is_no_evidence(log, folder,
     assert "in/map" in caplog.text
     assert "is not deterministic" in caplog.text
     assert sample.unsettled == ["in/map", "in/filter#2", "out/output"]
+    assert sample.contradicts == "in/map"
     assert samples.mismatch(sample, unit) is None
 
 
@@ -162,6 +163,7 @@ def test_step_that_may_differ_as_declared_is_no_evidence(log, folder, declared, 
     sample = kept(folder, version(1), log)
     assert samples.mismatch(sample, version(2)) is None
     assert "deterministic" not in caplog.text
+    assert sample.contradicts == ""
 
 
 def test_output_that_asks_over_the_network_has_no_sample(log, folder):
