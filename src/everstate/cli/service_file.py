@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.dsl.config import OVERRIDES
 from everstate.dsl.service import Service
+from everstate.topology import secrets
 from everstate.topology.errors import ConfigurationError, DefinitionError, EverstateError
 from everstate.topology.location import Location
 
@@ -90,6 +91,7 @@ def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[spec.name] = module
     token = OVERRIDES.set(config)
+    secrets.remember(config)
     try:
         spec.loader.exec_module(module)
     except EverstateError:

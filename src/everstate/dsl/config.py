@@ -29,7 +29,7 @@ def lookup(name: str, default: str | float, location: Location | None) -> Any:
         ConfigurationError: If what was given is not of that type.
     """
     overrides = OVERRIDES.get() or {}
-    variable = f"EVERSTATE_CONFIG_{name.upper().replace('-', '_')}"
+    variable = secrets.variable(name)
     if name in overrides:
         return _typed(name, overrides[name], default, "--set or --config", location)
     if variable in os.environ:

@@ -14,6 +14,7 @@ from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
+from everstate.topology import secrets
 from everstate.topology.calls import explained_class
 from everstate.topology.describe import Description
 from everstate.topology.errors import DefinitionError, NameClashError, SchemaError
@@ -146,6 +147,7 @@ class Service(Guiding):
             )
         value = config.lookup(name, default, caller())
         self.configuration[name] = value
+        secrets.remember({name: value})
         return value
 
     @property

@@ -1,18 +1,22 @@
 """The code of a generation, by value, beside its state.
 
 An older version goes on publishing while a newer one is built, also after a restart, when its source file says
-something else by then.
+something else by then. Settings that are named like secrets are written by name: whoever loads the code was given them,
+or is told to pass them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+import io
+import pickle
+from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
 from everstate.engine.folder import OutputFolder, write_file
 from everstate.engine.job import pickled
+from everstate.topology import secrets
 from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError
 from everstate.topology.unit import Unit
 
@@ -20,9 +24,30 @@ if TYPE_CHECKING:
     from everstate.generations.generation import Generation
 
 
+class _AbsentSecretError(Exception):
+    """A secret that the code refers to and nobody has given."""
+
+
+class _Pickler(cloudpickle.Pickler):
+    """Writes secrets by their names."""
+
+    def persistent_id(self, part: Any) -> str | None:
+        return secrets.name_of(part) if type(part) is str else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts secrets in the place of their names."""
+
+    def persistent_load(self, name: Any) -> str:
+        value = secrets.value_of(name) if isinstance(name, str) else None
+        if value is None:
+            raise _AbsentSecretError(name)
+        return value
+
+
 def archive(folder: OutputFolder, unit: Unit) -> str:
     """Store a unit with its user's modules; returns the digest."""
-    payload = pickled(unit)
+    payload = pickled(unit, _Pickler)
     write_file(folder.code_file, payload)
     return hashlib.sha256(payload).hexdigest()
 
@@ -43,7 +68,13 @@ def restored(folder: OutputFolder, generation: Generation) -> Unit:
     if hashlib.sha256(payload).hexdigest() != generation.code:
         raise CheckpointDamagedError(f"{folder.code_file} does not match its checksum", hint=hint)
     try:
-        unit = cloudpickle.loads(payload)
+        unit = _Unpickler(io.BytesIO(payload)).load()
+    except _AbsentSecretError as error:
+        name = str(error)
+        raise CheckpointMissingError(
+            f"{folder.code_file} needs the setting {name!r}, which is not stored with it",
+            hint=f"Pass it as when it was deployed: --set {name}=..., or {secrets.variable(name)}.",
+        ) from None
     except Exception as error:
         raise CheckpointDamagedError(f"{folder.code_file} cannot be loaded: {error}", hint=hint) from error
     if not isinstance(unit, Unit):

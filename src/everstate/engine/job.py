@@ -7,17 +7,19 @@ runs and whatever the file says by then.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import sys
 import sysconfig
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from pyspark import cloudpickle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from everstate.kernels.directory import PagePolicy
@@ -100,17 +102,23 @@ class Job:
         return _logs[place]
 
 
-def pickled(unit: Unit) -> bytes:
-    """A unit by value, together with every module of the user's that is loaded."""
+def pickled(unit: Unit, pickler: Callable[[IO[bytes]], Any] = cloudpickle.Pickler) -> bytes:
+    """A unit by value, together with every module of the user's that is loaded.
+
+    Args:
+        unit: The unit.
+        pickler: What writes it.
+    """
     registered = [module for module in list(sys.modules.values()) if is_users(module)]
     for module in registered:
         cloudpickle.register_pickle_by_value(module)
+    content = io.BytesIO()
     try:
-        payload: bytes = cloudpickle.dumps(unit)
+        pickler(content).dump(unit)
     finally:
         for module in registered:
             cloudpickle.unregister_pickle_by_value(module)
-    return payload
+    return content.getvalue()
 
 
 def is_users(module: ModuleType | Any) -> bool:

@@ -59,9 +59,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise ConfigurationError(f"the share of keys {self.share} is not between 0 and 1")
+            raise ConfigurationError(
+                f"the share of keys {self.share} is not between 0 and 1", hint="Write 0.2 for a fifth of them."
+            )
         if self.least < 0:
-            raise ConfigurationError(f"the least number of keys {self.least} is negative")
+            raise ConfigurationError(f"the least number of keys {self.least} is negative", hint="Use 0 for no limit.")
 
 
 @dataclass(frozen=True)

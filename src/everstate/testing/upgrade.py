@@ -48,7 +48,9 @@ def policy(approval: str) -> Policy:
     try:
         return Policy(approval)
     except ValueError:
-        raise ConfigurationError(f"approval={approval!r} is not one of {', '.join(Policy)}") from None
+        raise ConfigurationError(
+            f"approval={approval!r} is not one of {', '.join(Policy)}", hint="Write approval='approve', for instance."
+        ) from None
 
 
 def print_of(unit: Unit, service: Service) -> UnitPrint:

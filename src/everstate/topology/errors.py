@@ -48,7 +48,7 @@ EverstateError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from everstate.topology.secrets import masked
 from everstate.topology.texts import with_margin
@@ -64,13 +64,16 @@ class EverstateError(Exception):
         message: What failed.
         location: The user's file and line, where there is one.
         hint: What to do next, with the command.
+        cure: The hint of a class of errors that are all treated alike.
     """
+
+    cure: ClassVar[str] = ""
 
     def __init__(self, message: str, *, location: Location | None = None, hint: str | None = None) -> None:
         # Addresses and headers come with credentials, and an error is printed, logged and stored.
         self.message = masked(message)
         self.location = location
-        self.hint = None if hint is None else masked(hint)
+        self.hint = masked(hint or self.cure) or None
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -232,6 +235,8 @@ class DeploymentError(EverstateError):
 class GenerationError(DeploymentError):
     """There is no such generation, or it is not at that point of its life."""
 
+    cure = "See which there are, and where they stand: everstate generations SERVICE.py"
+
 
 class ApprovalNeededError(DeploymentError):
     """A cutover would remove more than it may without being approved."""
@@ -243,6 +248,8 @@ class HistoryTruncatedError(DeploymentError):
 
 class MigrationError(DeploymentError):
     """The state of the active version cannot be converted, or not so that it equals a recalculation."""
+
+    cure = "Nothing has been published, and the output is recalculated instead."
 
 
 class PlanDriftError(DeploymentError):
@@ -283,6 +290,8 @@ class OpenFilesError(ResourceError):
 
 class EngineError(EverstateError, RuntimeError):
     """Spark, Java or a worker failed."""
+
+    cure = "Run it again with --log-level INFO to see what Spark was doing."
 
 
 class StalledError(EngineError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 MASK: Final = "***"
+#: A shorter value could be any word of the code.
+SHORTEST: Final = 8
+#: The secrets that this process was given, by name: what code that is loaded again refers to.
+_given: dict[str, str] = {}
 _WORDS: Final = r"passw(?:or)?d|passphrase|pwd|secret|token|credential|private|api_?key|signature"
 _NAME: Final = re.compile(rf"{_WORDS}|(^|[_.-])(key|auth|pin|pass|sig)($|[_.-])", re.IGNORECASE)
 
@@ -70,6 +75,33 @@ def hidden(text: str, values: Iterable[str]) -> str:
 def named(settings: Mapping[str, object]) -> dict[str, str]:
     """The values of settings that are named like secrets, by name; only texts can be told from other values."""
     return {name: value for name, value in settings.items() if is_secret(name) and isinstance(value, str) and value}
+
+
+def remember(settings: Mapping[str, object]) -> None:
+    """Keep the secrets among these settings, for code that refers to them by name."""
+    _given.update(named(settings))
+
+
+def name_of(value: str) -> str | None:
+    """The name of the secret that a text is, if it is one that can be told from other words."""
+    if len(value) < SHORTEST:
+        return None
+    return next((name for name, secret in _given.items() if secret == value), None)
+
+
+def value_of(name: str) -> str | None:
+    """The secret of that name that this process was given, or has in its environment."""
+    return _given.get(name, os.environ.get(variable(name)))
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting.
+
+    Example:
+        >>> variable("api-token")
+        'EVERSTATE_CONFIG_API_TOKEN'
+    """
+    return f"EVERSTATE_CONFIG_{name.upper().replace('-', '_')}"
 
 
 def shown(name: str, value: object) -> str:
