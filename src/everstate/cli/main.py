@@ -25,6 +25,7 @@ from everstate.cli.rollback import rollback
 from everstate.cli.run import run
 from everstate.cli.topic import topic_app
 from everstate.topology.errors import ConfigurationError, EngineError, EverstateError
+from everstate.topology.exhaustion import exhausted, exhaustion
 from everstate.topology.location import Location
 from everstate.topology.texts import one_line, printable, with_margin
 
@@ -63,6 +64,9 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
+        lacking = exhaustion(error)
+        if lacking is not None:
+            _end(exhausted(lacking, f"{place}{error.strerror or error}"))
         _end(
             ConfigurationError(
                 f"{place}{error.strerror or error}", hint="Look at the path, its permissions and the space on the disk."

@@ -32,7 +32,8 @@ from everstate.log.crash import crash_point
 from everstate.log.digest import combined_digest
 from everstate.log.history.reading import read_split, splits
 from everstate.log.protocol import Commit
-from everstate.topology.errors import EverstateError, LeaseError, MigrationError
+from everstate.topology.errors import EverstateError, LeaseError, MigrationError, ResourceError
+from everstate.topology.exhaustion import exhausted, exhaustion
 from everstate.topology.prints import UnitPrint
 
 if TYPE_CHECKING:
@@ -165,9 +166,14 @@ def _as_migration() -> Iterator[None]:
     """Other failures on the way are reasons to recalculate, too: the state is of no use then."""
     try:
         yield
-    except (MigrationError, LeaseError):
-        raise
-    except (EverstateError, OSError) as error:
+    except (MigrationError, LeaseError, ResourceError):
+        raise  # a recalculation needs more space than a clone, not less
+    except OSError as error:
+        lacking = exhaustion(error)
+        if lacking is not None:
+            raise exhausted(lacking, "the state of the active version cannot be copied") from error
+        raise MigrationError(str(error)) from error
+    except EverstateError as error:
         raise MigrationError(str(error)) from error
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Final
 
 from everstate.engine.failures import root_cause
 from everstate.plan.guards import Policy
-from everstate.topology.errors import ApprovalNeededError, EverstateError, FencedError
+from everstate.topology.errors import (
+    ApprovalNeededError,
+    EverstateError,
+    FencedError,
+    LogBusyError,
+    ResourceError,
+)
 
 if TYPE_CHECKING:
     import threading
@@ -247,7 +254,9 @@ class Rollout:
             for execution in list(self._roster.executions.values()):
                 self._require_active(execution)
         self._limits.look()
-        self._progress.update()
+        # What is only shown may wait until the log can be read again; whoever needs it says so.
+        with contextlib.suppress(ResourceError, LogBusyError):
+            self._progress.update()
         return not self._stopping.wait(_LOOK_S)
 
     def _require_active(self, execution: Execution) -> None:

@@ -8,16 +8,16 @@ whoever names an error asks here first.
 from __future__ import annotations
 
 import errno
-import os
 import re
-import shutil
-from pathlib import Path
+import tempfile
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from everstate.topology.errors import DiskFullError, OpenFilesError, ResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _NUMBERS: Final[dict[int, type[ResourceError]]] = {
     errno.ENOSPC: DiskFullError,
@@ -82,16 +82,36 @@ def exhausted(kind: type[ResourceError], what: str) -> ResourceError:
     return kind(f"{what}: {reason}", hint=_HINTS.get(kind, _HINTS[DiskFullError]))
 
 
-def shortage(folder: Path) -> type[ResourceError] | None:
-    """What there is none of at this moment: space on a folder's disk, or open files.
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Name what runs out meanwhile; other errors pass as they are.
 
-    For errors that do not say why something failed.
+    Raises:
+        ResourceError: If something did.
     """
     try:
-        with Path(os.devnull).open("rb"):
-            return DiskFullError if shutil.disk_usage(folder).free < _LEAST else None
+        yield
+    except OSError as error:
+        lacking = exhaustion(error)
+        if lacking is None:
+            raise
+        raise exhausted(lacking, what) from error
+
+
+def shortage(path: Path) -> type[ResourceError] | None:
+    """What there is none of at this moment for a file and those beside it of its name: space, or open files.
+
+    For errors that do not say why something failed: whether a file of that length could grow is tried.
+    """
+    try:
+        longest = max((each.stat().st_size for each in path.parent.glob(f"{path.name}*")), default=0)
+        with tempfile.TemporaryFile(dir=path.parent) as probe:
+            probe.seek(longest)  # what lies before takes no space
+            probe.write(bytes(_LEAST))
+            probe.flush()
     except OSError as error:
         return _NUMBERS.get(error.errno or 0)
+    return None
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

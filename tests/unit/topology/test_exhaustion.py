@@ -52,4 +52,5 @@ def test_exhausted_error_says_that_nothing_is_damaged(kind):
 
 
 def test_shortage_of_a_disk_with_space_is_none(tmp_path):
-    assert shortage(tmp_path) is None
+    assert shortage(tmp_path / "manifest.db") is None
+    assert list(tmp_path.iterdir()) == []

@@ -35,6 +35,7 @@ from everstate.log.protocol import (
     Vector,
 )
 from everstate.log.records import SCHEMA
+from everstate.topology.exhaustion import naming
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +131,8 @@ class EmbeddedLog:
 
     def append(self, topic: str, frame: pl.DataFrame) -> None:
         """Append records, all or none of them; durable when this returns."""
-        publishing.append(self._store, topic, frame)
+        with naming(f"records of topic {topic!r} cannot be written below {self.path}"):
+            publishing.append(self._store, topic, frame)
         self._tender.appended(topic)
 
     def begin_offsets(self, topics: Sequence[str]) -> Vector:
@@ -177,11 +179,13 @@ class EmbeddedLog:
 
     def stage(self, topic: str, partition: int, frame: pl.DataFrame) -> Staged:
         """Store records durably without making them visible."""
-        return publishing.stage(self._store, topic, partition, frame)
+        with naming(f"records of topic {topic!r} cannot be written below {self.path}"):
+            return publishing.stage(self._store, topic, partition, frame)
 
     def stage_all(self, topic: str, frame: pl.DataFrame) -> list[Staged]:
         """Store records of any partitions in one file, without making them visible."""
-        return publishing.stage_all(self._store, topic, frame)
+        with naming(f"records of topic {topic!r} cannot be written below {self.path}"):
+            return publishing.stage_all(self._store, topic, frame)
 
     def abort(self, staged: Sequence[Staged]) -> None:
         """Give up staged records; those that a commit has named meanwhile stay."""

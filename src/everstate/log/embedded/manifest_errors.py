@@ -34,7 +34,7 @@ def of_database(error: Exception, path: Path, *, busy_seconds: float) -> Eversta
     """The error to raise for one of SQLite's."""
     code = _code(error)
     # SQLite says no more than "disk I/O error" or "unable to open" where a file could not grow or be opened.
-    lacking = exhaustion(error) or (shortage(path.parent) if code in _UNUSABLE else None)
+    lacking = exhaustion(error) or (shortage(path) if code in _UNUSABLE else None)
     if lacking is not None:
         return exhausted(lacking, f"the log's manifest {path} cannot be used")
     if code in _BUSY:
