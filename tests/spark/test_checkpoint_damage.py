@@ -178,7 +178,7 @@ def _snapshots_between(stores):
     found = [
         (version(newest(shard, ".zip")), version(newest(shard, ".changelog")))
         for shard in shards
-        if list(shard.glob("*.zip"))
+        if list(shard.glob("[0-9]*.zip")) and list(shard.glob("[0-9]*.changelog"))
     ]
     return len(found) == 4 and all(1 < snapshot < changes - 2 for snapshot, changes in found)
 
