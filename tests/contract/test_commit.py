@@ -210,3 +210,22 @@ def test_forget_service_may_start_anew_and_its_topics_stay(tables):
     assert tables.log.get_meta("service", "x") is None
     assert tables.publish({"totals": [("a", "2")]}, 0, query_id="q2").status == "committed"
     assert tables.table("totals") == {"a": "2"}
+
+
+def test_order_batches_that_are_not_ordered_are_left_out_and_still_known(bench):
+    bench.topic("source", partitions=2)
+    bench.topic("table", compact=True)
+    bench.publish({"table": [("a", "1")]}, 0, ordered=False)
+    bench.publish({"table": [("a", "2")]}, 1)
+    assert list(bench.log.order("service", "output", ["source"])) == [{"source": {0: 20, 1: 0}}]
+    assert bench.log.last_commit("service", "output").batch_id == 1
+    assert bench.publish({"table": [("a", "2")]}, 1).status == "skipped"
+
+
+def test_last_commit_of_a_replaced_generation_stays_known(bench):
+    bench.topic("table", compact=True)
+    for number in range(3):
+        bench.publish({"table": [("a", str(number))]}, number)
+        bench.publish({"table": []}, number, generation="g2", query_id="q2", kind="closed")
+    assert bench.log.last_commit("service", "output").generation == "g1"
+    assert [bench.log.last_commit("service", "output", g).batch_id for g in ("g1", "g2")] == [2, 2]

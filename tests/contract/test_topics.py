@@ -107,3 +107,11 @@ def test_meta_documents_are_kept_by_service_and_name(bench):
     assert [bench.log.get_meta(service, "x") for service in "abc"] == ["3", "2", None]
     bench.log.set_meta("a", "x", None)
     assert bench.log.get_meta("a", "x") is None
+
+
+def test_log_id_is_of_this_log_alone(bench, new_bench):
+    bench.topic("orders")
+    other = new_bench()
+    other.topic("orders")
+    assert bench.log.id
+    assert bench.log.id != other.log.id

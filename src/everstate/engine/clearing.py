@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from everstate.engine.belonging import forget_log
 from everstate.engine.folder import service_folder
 from everstate.engine.reports import REPORTS
 from everstate.engine.settings import Settings, log_address
@@ -62,6 +63,7 @@ def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]
     cleared = sorted(path.name for path in present if path.name not in {HISTORY, REPORTS})
     for name in cleared:
         shutil.rmtree(home / name)
+    forget_log(home)
     return cleared
 
 

@@ -27,7 +27,7 @@ class Heartbeat:
         lease: The lease to keep.
         seconds: Between two signs of life.
         lost: Called once, from the heartbeat's thread, when another process has taken the lease.
-        topics: The output topics, compacted when it is worth it.
+        topics: The topics that the service reads and writes, tended when it is worth it: a source may have nobody else.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class Heartbeat:
         while not self._ended.wait(self._seconds * _UPKEEP_EVERY):
             for topic in self._topics:
                 try:
-                    self._log.maintain(topic)
+                    if self._log.has_topic(topic):
+                        self._log.maintain(topic)
                 except (EverstateError, OSError) as error:
                     logger.warning("Topic %s could not be compacted and will be tried again: %s", topic, error)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from everstate.engine.belonging import check_log
 from everstate.engine.folder import service_folder
 from everstate.engine.history import Archiving, Archivist
 from everstate.engine.leases import Leases
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from everstate.engine.rollout import Rollout
     from everstate.engine.steps import Context
     from everstate.log.protocol import Lease, Log
+    from everstate.topology.unit import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +96,9 @@ class Operation:
         log = open_log(self._address)
         try:
             name = self.service.name
-            topics = [unit.output.topic for unit in self.service.units()]
+            topics = sorted({topic for unit in self.service.units() for topic in _touched(unit)})
             home = service_folder(self.settings.state_dir, log, name)
+            check_log(home, log)
             leases = Leases(log, name, self.settings.heartbeat, self._lost, topics, self._archiving(log, home))
             try:
                 yield Site(log=log, home=home, registry=Registry(log, name), leases=leases)
@@ -215,3 +218,8 @@ class Operation:
     def _lost(self, error: BaseException) -> None:
         self.failure = error
         self.stopping.set()
+
+
+def _touched(unit: Unit) -> tuple[str, ...]:
+    """The topics that a running output reads and writes."""
+    return (*unit.topics, unit.output.topic, f"{unit.output.topic}.dlq")

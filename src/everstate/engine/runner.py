@@ -6,6 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.engine.belonging import remember_log
 from everstate.engine.folder import prepare_home
 from everstate.engine.operation import Operation
 from everstate.engine.outputs import create_topics
@@ -119,6 +120,7 @@ class Runner:
                 self._announce(planned.plan)
             create_topics(service.units(), site.log, service.on_error)
             planned = self._take_leases(site)
+            remember_log(site.home, site.log)
             _tell_missed(planned.plan)
             operation.roll_out(
                 planned,
