@@ -115,3 +115,10 @@ def test_log_id_is_of_this_log_alone(bench, new_bench):
     other.topic("orders")
     assert bench.log.id
     assert bench.log.id != other.log.id
+
+
+def test_metas_with_a_prefix_are_those_that_begin_with_it(bench):
+    for name in ("a/1", "a/2", "ab", "b", "a"):
+        bench.log.set_meta("shop", name, name)
+    assert list(bench.log.metas("shop", "a/")) == ["a/1", "a/2"]
+    assert list(bench.log.metas("shop")) == ["a", "a/1", "a/2", "ab", "b"]

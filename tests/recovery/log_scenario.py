@@ -14,6 +14,8 @@ import polars as pl
 from everstate.log import Commit, Cutover, EmbeddedLog, TopicConfig, combined_digest
 
 BATCHES = 4
+#: Enough for some of their files to be merged on the way.
+APPENDS = 40
 DAY_MS = 86_400_000
 
 
@@ -33,8 +35,11 @@ def run(folder: Path) -> None:
     log.create_topic("events", exist_ok=True)
     log.create_topic("input", exist_ok=True)
     log.create_topic("scratch", exist_ok=True)
+    log.create_topic("many", exist_ok=True)
     for number in range(log.describe("input").end[0], 3):
         log.append("input", pl.DataFrame({"key": [b"i"], "value": [b"%d" % number]}))
+    for number in range(log.describe("many").end[0], APPENDS):
+        log.append("many", pl.DataFrame({"key": [b"m"], "value": [b"%d" % number]}))
     publish_batches(log, folder / "checkpoint")
     cut_over(log)
     log.compact("table")

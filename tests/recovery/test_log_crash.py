@@ -62,7 +62,9 @@ def check_end(folder):
     log = EmbeddedLog(folder / "log")
     assert log.read("input", 0, 0)["value"].to_list() == [b"0", b"1", b"2"]
     assert log.read("events", 0, 0)["value"].to_list() == [b"%d" % number for number in range(scenario().BATCHES)]
-    assert log.topics() == ["events", "input", "moved", "table"]
+    assert log.topics() == ["events", "input", "many", "moved", "table"]
+    many = log.read("many", 0, 0)["value"].to_list()
+    assert many == [b"%d" % number for number in range(scenario().APPENDS)]
     assert log.read("moved", 0, 0)["value"].to_list() == [b"2"]
     with log._store.manifest.reading() as database:
         named = {row["file"] for row in database.execute("SELECT file FROM segments")}

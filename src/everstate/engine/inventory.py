@@ -66,7 +66,7 @@ def inventory(service: Service, **given: Any) -> Inventory:
     with operation.site() as site:
         histories = dict(sorted(site.registry.histories().items()))
         entries = [_entry(name, generation, site) for name, h in histories.items() for generation in h.generations]
-        return Inventory(tuple(entries), {name: history.audit for name, history in histories.items()})
+        return Inventory(tuple(entries), {name: site.registry.audit(name) for name in histories})
 
 
 def _entry(output: str, generation: Generation, site: Site) -> Entry:

@@ -131,13 +131,15 @@ class History:
         output: Its topic.
         generations: Those that were not deleted.
         next_number: Of the next generation; numbers are never used again.
-        audit: What has happened, oldest first.
+        audit: What has happened lately, oldest first.
+        archived: How much happened before that; see `Registry.audit`.
     """
 
     output: str
     generations: tuple[Generation, ...] = ()
     next_number: int = 1
     audit: tuple[Event, ...] = ()
+    archived: int = 0
 
     @property
     def active(self) -> Generation | None:

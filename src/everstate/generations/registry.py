@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.generations.generation import Event, Generation, History, Status
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from everstate.log.protocol import Lease, Log
 
 _PREFIX: Final = "generations/"
+_AUDIT: Final = "audit/"
+#: So many entries of the audit record share a document: one that held all would be written whole at every step.
+_EVENTS: Final = 100
 
 
 class Registry:
@@ -42,13 +45,30 @@ class Registry:
 
     def histories(self) -> dict[str, History]:
         """All outputs that the service has or has had."""
-        found = self._log.metas(self.service)
-        return {name.removeprefix(_PREFIX): from_json(text) for name, text in found.items() if name.startswith(_PREFIX)}
+        found = self._log.metas(self.service, _PREFIX)
+        return {name.removeprefix(_PREFIX): from_json(text) for name, text in found.items()}
 
     def read(self, output: str) -> History:
         """The generations of an output; none if it has none yet."""
         text = self._log.get_meta(self.service, document(output))
         return History(output=output) if text is None else from_json(text)
+
+    def audit(self, output: str) -> tuple[Event, ...]:
+        """All that has happened to an output, oldest first."""
+        history = self.read(output)
+        parts = self._log.metas(self.service, f"{_AUDIT}{output}/")
+        # A part that the history still holds itself was left by a process that was killed before it said so.
+        older = [text for name, text in sorted(parts.items()) if int(name.rpartition("/")[2]) < history.archived]
+        return (*(event for text in older for event in _events(json.loads(text))), *history.audit)
+
+    def _archive(self, history: History, leases: Sequence[Lease]) -> History:
+        """Move the oldest entries of the audit record to documents of their own."""
+        while len(history.audit) >= 2 * _EVENTS:
+            name = f"{_AUDIT}{history.output}/{history.archived:09d}"
+            text = json.dumps([asdict(event) for event in history.audit[:_EVENTS]])
+            self._log.set_meta(self.service, name, text, leases=leases)
+            history = replace(history, audit=history.audit[_EVENTS:], archived=history.archived + _EVENTS)
+        return history
 
     def write(self, history: History, leases: Sequence[Lease], *, step: str) -> None:
         """Store the generations of an output.
@@ -62,7 +82,8 @@ class Registry:
             FencedError: If another process has taken one of the leases.
         """
         crash_point(f"registry.{step}.before")
-        self._log.set_meta(self.service, document(history.output), to_json(history), leases=leases)
+        kept = self._archive(history, leases)
+        self._log.set_meta(self.service, document(history.output), to_json(kept), leases=leases)
         crash_point(f"registry.{step}.after")
 
 
@@ -96,12 +117,15 @@ def from_json(text: str) -> History:
             )
             for g in known["generations"]
         ]
-        audit = [Event(**event) for event in known["audit"]]
-        return History(**{**known, "generations": tuple(generations), "audit": tuple(audit)})
+        return History(**{**known, "generations": tuple(generations), "audit": _events(known["audit"])})
     except (KeyError, TypeError, ValueError) as error:
         raise LogError(
             f"the registry of generations is damaged: {error}", hint="Restore the log's folder from a backup."
         ) from error
+
+
+def _events(known: list[dict[str, Any]]) -> tuple[Event, ...]:
+    return tuple(Event(**entry) for entry in known)
 
 
 def event(generation: Generation, why: str = "", counts: dict[str, int] | None = None) -> Event:

@@ -393,8 +393,8 @@ class Log(Protocol):
         """
         ...
 
-    def metas(self, service: str) -> dict[str, str]:
-        """All documents of a service, by name."""
+    def metas(self, service: str, prefix: str = "") -> dict[str, str]:
+        """All documents of a service whose names begin like this, by name."""
         ...
 
     def forget(self, service: str) -> None:

@@ -9,9 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def read(database: sqlite3.Connection, service: str) -> dict[str, str]:
-    """All documents of a service, by name."""
-    rows = database.execute("SELECT * FROM documents WHERE service = ? ORDER BY name", (service,))
+def read(database: sqlite3.Connection, service: str, prefix: str = "") -> dict[str, str]:
+    """All documents of a service whose names begin like this, by name."""
+    rows = database.execute(
+        "SELECT * FROM documents WHERE service = ?1 AND name >= ?2 AND substr(name, 1, length(?2)) = ?2 ORDER BY name",
+        (service, prefix),
+    )
     return {row["name"]: row["value"] for row in rows}
 
 

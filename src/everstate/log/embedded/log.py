@@ -249,10 +249,10 @@ class EmbeddedLog:
                 lease_rows.check(database, lease.name, lease.token)
             documents.write(database, service, {name: value})
 
-    def metas(self, service: str) -> dict[str, str]:
-        """All documents of a service, by name."""
+    def metas(self, service: str, prefix: str = "") -> dict[str, str]:
+        """All documents of a service whose names begin like this, by name."""
         with self._store.manifest.reading() as database:
-            return documents.read(database, service)
+            return documents.read(database, service, prefix)
 
     def forget(self, service: str) -> None:
         """Drop a service's commits and documents, so that it can start anew."""
