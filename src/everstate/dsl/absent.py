@@ -235,7 +235,7 @@ def refuse_name(kind: str, name: str, known: Iterable[str], columns: Iterable[st
         AbsentError: Always.
     """
     title = f"module {kind!r}" if kind == "everstate" else f"a {kind}"
-    raise AbsentError(f"{title} has no {name!r}", location=caller(), hint=_hint(kind, name, known, columns))
+    raise AbsentError(f"{title} has no attribute {name!r}", location=caller(), hint=_hint(kind, name, known, columns))
 
 
 def refuse_subscript(kind: str, key: object) -> NoReturn:
