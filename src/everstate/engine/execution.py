@@ -104,6 +104,7 @@ class Execution:
             order=(unit.service, output.name) if ordered else (),
             end=end,
             past=past_of(output, log, self._position),
+            ids={topic: known for topic, known in generation.topics.items() if topic in unit.topics},
         )
         self._sink = Sink(
             job=job,

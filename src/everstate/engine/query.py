@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everstate.engine.packing import ROWS
@@ -39,6 +39,7 @@ class QueryPlan:
         order: Service and output whose order log its batches follow; empty if the order does not matter.
         end: Where it stops reading; None for never.
         past: Where records are that its topics no longer have.
+        ids: The ids of the source topics that it has read so far, by name.
     """
 
     job: Job
@@ -50,6 +51,7 @@ class QueryPlan:
     order: tuple[str, ...] = ()
     end: Vector | None = None
     past: Past | None = None
+    ids: dict[str, str] = field(default_factory=dict)
 
 
 def start_query(
@@ -66,6 +68,7 @@ def start_query(
         end=plan.end,
         max_records=plan.max_records,
         tasks=settings.used_cores,
+        ids=plan.ids,
         past=None if plan.past is None else plan.past.to_document(),
     )
     frame = own.readStream.format(FORMAT).options(**options.to_spark()).load().mapInArrow(reading(job), ROWS)

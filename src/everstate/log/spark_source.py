@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from everstate.log import vectors
 from everstate.topology.carrying import carried
-from everstate.topology.errors import OffsetOutOfRangeError
+from everstate.topology.errors import OffsetOutOfRangeError, TopicRecreatedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -189,10 +189,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._seen = dict(self._options.ids or {})
         for topic, identity in self._open().topic_ids(self._options.topics).items():
             if self._seen.setdefault(topic, identity) != identity:
-                raise OffsetOutOfRangeError(
-                    f"topic {topic!r} was deleted and created again: its records are not those that were read before",
-                    hint="Stop the service and run it again: the plan says what follows from the new records.",
-                )
+                raise TopicRecreatedError(topic)
 
     def _available(self) -> Vector:
         return self._limited(self._open().end_offsets(self._options.topics))

@@ -7,7 +7,7 @@ from everstate.log import vectors
 from everstate.log.opening import open_log
 from everstate.log.protocol import Commit, Split, TopicConfig
 from everstate.topology.carrying import CarriedError, decoded
-from everstate.topology.errors import OffsetOutOfRangeError, TopicNotFoundError
+from everstate.topology.errors import OffsetOutOfRangeError, TopicNotFoundError, TopicRecreatedError
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -113,6 +113,22 @@ def test_reader_of_a_topic_that_was_deleted_says_so_through_java(log):
         with pytest.raises(CarriedError) as caught:
             ask()
         assert isinstance(decoded(f"org.apache.spark.X: {caught.value}\n\tat y"), TopicNotFoundError)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_reader_of_a_topic_that_was_created_again_is_refused_however_large_it_is(log, known):
+    send(log, 0, 3)
+    planner = reader(log, ids=log.topic_ids(["t"]) if known else None)
+    if not known:  # a query that is running has seen which topic it reads
+        planner.latestOffset({"t": {"0": 0, "1": 0}}, ReadMaxRows(100))
+    log.delete_topic("t")
+    log.create_topic("t", TopicConfig(partitions=2))
+    send(log, 0, 30)
+    start, end = {"t": {"0": 3, "1": 0}}, {"t": {"0": 9, "1": 0}}
+    for ask in (lambda: planner.latestOffset(start, ReadMaxRows(100)), lambda: planner.partitions(start, end)):
+        with pytest.raises(CarriedError, match="'t' was deleted and created again") as caught:
+            ask()
+        assert isinstance(decoded(str(caught.value)), TopicRecreatedError)
 
 
 def test_partitions_cover_the_batch_in_order_over_as_many_tasks_as_asked(log):

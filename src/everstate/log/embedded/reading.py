@@ -12,7 +12,7 @@ from everstate.log import records
 from everstate.log.embedded import catalogue
 from everstate.log.embedded.segments import Block, Place, Segment
 from everstate.log.protocol import Split
-from everstate.topology.errors import ConfigurationError, LogError, OffsetOutOfRangeError
+from everstate.topology.errors import ConfigurationError, LogError, TopicRecreatedError
 from everstate.topology.partitioner import partition_of
 
 if TYPE_CHECKING:
@@ -63,13 +63,10 @@ def refuse_other(topic: Topic, identity: str) -> None:
     """Refuse a topic that only has the name of the one that was meant.
 
     Raises:
-        OffsetOutOfRangeError: If it has another identity.
+        TopicRecreatedError: If it has another identity.
     """
     if topic.identity != identity:
-        raise OffsetOutOfRangeError(
-            f"topic {topic.name!r} was deleted and created again while it was read",
-            hint="Its old records are gone; start the reader from the beginning.",
-        )
+        raise TopicRecreatedError(topic.name)
 
 
 def _refuse_if_named(store: Store, place: Place, segment: Segment, cause: FileNotFoundError) -> None:
@@ -144,7 +141,7 @@ def read_split(store: Store, split: Split) -> pl.DataFrame:
     """The records of a split; looked up again if compaction has moved them.
 
     Raises:
-        OffsetOutOfRangeError: If the topic was deleted, and created again, since the split was made.
+        TopicRecreatedError: If the topic was deleted, and created again, since the split was made.
     """
     identity, _, text = split.location.partition(":")
     place, segment = Place(split.topic, split.partition), Segment.from_json(text)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from everstate.log.embedded import compaction, garbage, merging, tending
-from everstate.topology.errors import OffsetOutOfRangeError
+from everstate.topology.errors import TopicRecreatedError
 
 HOUR_MS = 3_600_000
 
@@ -115,7 +115,7 @@ def test_split_of_a_topic_that_was_created_again_is_refused(log):
     log.delete_topic("events")
     log.topic("events")
     log.send("events", (b"k", b"new"))
-    with pytest.raises(OffsetOutOfRangeError, match="'events' was deleted and created again"):
+    with pytest.raises(TopicRecreatedError, match="'events' was deleted and created again"):
         log.read_split(split)
 
 
