@@ -10,7 +10,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -297,6 +297,12 @@ def nearest(number: Fraction) -> float:
         return math.inf if number > 0 else -math.inf
 
 
+def nearest_root(number: Fraction) -> float:
+    """The float nearest to the square root of an exact number."""
+    with localcontext(prec=1200):
+        return nearest(Fraction((Decimal(number.numerator) / Decimal(number.denominator)).sqrt()))
+
+
 def total(numbers: list[Any]) -> Any:
     """The sum: exact for integers and decimals, rounded once for floats."""
     if not any(isinstance(number, float) for number in numbers):
@@ -323,11 +329,22 @@ def summed(name: str, zero: Any = 0) -> Callable[[list[Columns]], Any]:
 
 
 def mean(name: str) -> Callable[[list[Columns]], float | None]:
-    """The exact sum as a float, divided by how many there are, as `statistics.fmean` does."""
-    return lambda rows: float(total(_of(rows, name))) / len(_of(rows, name)) if _of(rows, name) else None
+    """The exact sum divided by how many there are, rounded once."""
+
+    def result(rows: list[Columns]) -> float | None:
+        numbers = _of(rows, name)
+        if not numbers:
+            return None
+        if not all(map(math.isfinite, numbers)):
+            return float(total(numbers))
+        return nearest(sum(map(Fraction, numbers), Fraction(0)) / len(numbers))
+
+    return result
 
 
-def variance(name: str, ddof: int) -> Callable[[list[Columns]], float | None]:
+def variance(
+    name: str, ddof: int, rounded: Callable[[Fraction], float] = nearest
+) -> Callable[[list[Columns]], float | None]:
     def result(rows: list[Columns]) -> float | None:
         numbers = _of(rows, name)
         if len(numbers) <= ddof:
@@ -336,17 +353,13 @@ def variance(name: str, ddof: int) -> Callable[[list[Columns]], float | None]:
             return math.nan
         parts = [Fraction(number) for number in numbers]
         middle = sum(parts) / len(parts)
-        return nearest(sum((part - middle) ** 2 for part in parts) / (len(parts) - ddof))
+        return rounded(sum((part - middle) ** 2 for part in parts) / (len(parts) - ddof))
 
     return result
 
 
 def deviation(name: str, ddof: int) -> Callable[[list[Columns]], float | None]:
-    def result(rows: list[Columns]) -> float | None:
-        found = variance(name, ddof)(rows)
-        return None if found is None else math.sqrt(found)
-
-    return result
+    return variance(name, ddof, nearest_root)
 
 
 def extreme(name: str, choose: Callable[..., Any]) -> Callable[[list[Columns]], Any]:

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels import exact
-from everstate.kernels.decimals import decimal_limbs, decimal_total
+from everstate.kernels import decimals, exact
 from everstate.topology.aggregates import INCREMENTAL, REVERSIBLE, Leaf
 from everstate.topology.errors import NumberOverflowError
 from everstate.topology.nodes import Kind
@@ -38,6 +37,12 @@ COUNT: Final = "$n"
 _SUMMED = frozenset({"sum", "mean", "var", "std"})
 _SQUARED = frozenset({"var", "std"})
 _COUNTED = frozenset({"count", "mean", "var", "std"})
+#: By how numbers are added up: what splits them, and their squares, into columns that add up exactly.
+_SPLITS: Final = {
+    "decimal": (decimals.decimal_limbs, decimals.decimal_squares),
+    "float": (exact.float_limbs, exact.float_squares),
+    "integer": (exact.int_parts, exact.int_squares),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +62,9 @@ class Accumulator:
     @property
     def family(self) -> str:
         """How its numbers are added up."""
-        if self.leaf.kind == "sum" and isinstance(self.dtype, pl.Decimal):
+        if isinstance(self.dtype, pl.Decimal):
             return "decimal"
-        return "float" if self.dtype.is_float() or isinstance(self.dtype, pl.Decimal) else "integer"
+        return "float" if self.dtype.is_float() else "integer"
 
     @property
     def total(self) -> str:
@@ -111,13 +116,10 @@ class Accumulator:
             columns.append((present if sign is None else present * sign.cast(pl.Int64)).alias(self.counted))
         if self.leaf.kind not in _SUMMED:
             return columns
-        if self.family == "decimal":
-            return columns + decimal_limbs(values, sign, self.total)
-        split = exact.float_limbs if self.family == "float" else exact.int_parts
+        split, squared = _SPLITS[self.family]
         columns += split(self._numbers(values), sign, self.total)
         if self.leaf.kind in _SQUARED:
-            split = exact.float_squares if self.family == "float" else exact.int_squares
-            columns += split(self._numbers(values), sign, self.squares)
+            columns += squared(self._numbers(values), sign, self.squares)
         return columns
 
     def result(self, groups: pl.DataFrame) -> pl.Series:
@@ -131,12 +133,7 @@ class Accumulator:
             return groups[self.value].alias(column)
         if kind == "sum":
             return self._sum(groups).alias(column)
-        if kind == "mean":
-            mean = exact.float_mean if self.family == "float" else exact.int_mean
-            return mean(groups, self.counted, self.total).alias(column)
-        variance = exact.float_variance if self.family == "float" else exact.int_variance
-        found = variance(groups, self.counted, self.total, self.squares, self.leaf.ddof)
-        return (found.sqrt() if kind == "std" else found).alias(column)
+        return (self._mean(groups) if kind == "mean" else self._variance(groups)).alias(column)
 
     def _unsigned_zeros(self, values: pl.Expr) -> pl.Expr:
         """The two zeros of a float are equal, so which of them is the minimum would depend on the order of rows."""
@@ -146,13 +143,29 @@ class Accumulator:
         return pl.when(values == 0).then(pl.lit(0.0, self.dtype)).otherwise(values)
 
     def _numbers(self, values: pl.Series) -> pl.Series:
+        if self.family == "decimal":
+            return values
         if self.family == "float":
             return values.cast(pl.Float64)
         return values if values.dtype.is_integer() else values.cast(pl.Int64)
 
+    def _mean(self, groups: pl.DataFrame) -> pl.Series:
+        if isinstance(self.dtype, pl.Decimal):
+            return decimals.decimal_mean(groups, self.counted, self.total, self.dtype.scale)
+        mean = exact.float_mean if self.family == "float" else exact.int_mean
+        return mean(groups, self.counted, self.total)
+
+    def _variance(self, groups: pl.DataFrame) -> pl.Series:
+        columns = (self.counted, self.total, self.squares, self.leaf.ddof)
+        root = self.leaf.kind == "std"
+        if isinstance(self.dtype, pl.Decimal):
+            return decimals.decimal_variance(groups, *columns, scale=self.dtype.scale, root=root)
+        variance = exact.float_variance if self.family == "float" else exact.int_variance
+        return variance(groups, *columns, root=root)
+
     def _sum(self, groups: pl.DataFrame) -> pl.Series:
         if isinstance(self.dtype, pl.Decimal):
-            return decimal_total(groups, self.total, self.dtype.scale)
+            return decimals.decimal_total(groups, self.total, self.dtype.scale)
         if self.family == "float":
             return exact.float_total(groups, self.total)
         row = exact.first_overflow(groups, self.total)

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from everstate.kernels.exact.limbs import BITS, HALF, LOW, Ints, balanced, limbs_of
+from everstate.kernels.exact.limbs import BITS, HALF, LOW, Ints, Limbs, balanced, exact_integers, limbs_of, scaled
+from everstate.kernels.exact.quotients import scaled_root
 from everstate.topology.errors import NumberOverflowError
 
 #: The digits of the widest decimal.
@@ -74,6 +75,48 @@ def decimal_total(groups: pl.DataFrame, prefix: str, scale: int) -> pl.Series:
     words[:, 1] = carried[2] | (top << BITS)
     array = pa.Array.from_buffers(pa.decimal128(DIGITS, scale), groups.height, [None, pa.py_buffer(words.tobytes())])
     return pl.Series(prefix, array)
+
+
+def decimal_squares(values: pl.Series, sign: pl.Series | None, prefix: str) -> list[pl.Series]:
+    """Splits the squares of decimals into columns `prefix.l<k>` that add up to their exact sum; none if all is zero."""
+    split = {int(column.name.removeprefix(".l")): column.to_numpy() for column in decimal_limbs(values, None, "")}
+    limbs = balanced(split)
+    squares: Limbs = {}
+    for i, left in limbs.items():
+        for j, right in limbs.items():
+            # Balanced limbs have products of up to 62 bits, which lie in two limbs.
+            product = left * right
+            for k, part in ((i + j, product & LOW), (i + j + 1, product >> BITS)):
+                squares[k] = squares[k] + part if k in squares else part
+    signs = None if sign is None else sign.cast(pl.Int64).to_numpy()
+    return [pl.Series(f"{prefix}.l{k}", limb if signs is None else limb * signs) for k, limb in squares.items()]
+
+
+def decimal_mean(groups: pl.DataFrame, count: str, prefix: str, scale: int) -> pl.Series:
+    """The float nearest to the exact sum divided by the `count` column; null where nothing counts."""
+    counts = groups[count].to_list()
+    means = [
+        scaled(total, 0, n * 10**scale) if n > 0 else None
+        for total, n in zip(_integers(groups, prefix), counts, strict=True)
+    ]
+    return pl.Series(prefix, means, dtype=pl.Float64)
+
+
+def decimal_variance(
+    groups: pl.DataFrame, count: str, total: str, squares: str, ddof: int, *, scale: int, root: bool
+) -> pl.Series:
+    """The variance of decimals, or the standard deviation, rounded once; null where there are not more than `ddof`."""
+    exactly = scaled_root if root else scaled
+    rows = zip(groups[count].to_list(), _integers(groups, total), _integers(groups, squares), strict=True)
+    found = [
+        exactly(n * square - sum_ * sum_, 0, n * (n - ddof) * 10 ** (2 * scale)) if n > ddof else None
+        for n, sum_, square in rows
+    ]
+    return pl.Series(squares, found, dtype=pl.Float64)
+
+
+def _integers(groups: pl.DataFrame, prefix: str) -> list[int]:
+    return exact_integers(limbs_of(groups, prefix), np.arange(groups.height))
 
 
 def _words(values: pl.Series) -> Ints:

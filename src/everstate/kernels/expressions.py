@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
+from everstate.kernels.hardening import MASK, hardened
+from everstate.kernels.rows import user_columns
 from everstate.topology.expressions.trial import POLARS_ERRORS, reason_of
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ def evaluate(
     """Evaluate row expressions; rows for which one raises are dead letters.
 
     Args:
-        rows: A rows frame.
+        rows: A rows frame; selectors see the user's columns alone.
         expressions: Expressions that work row by row.
         ledger: Takes the rows that fail.
         node: The step, for the dead letter.
@@ -37,7 +40,7 @@ def evaluate(
         The rows that did not fail, and the values of the expressions for them.
     """
     try:
-        return rows, select_rows(rows, expressions)
+        return rows, select_rows(rows[user_columns(rows)], expressions)
     except POLARS_ERRORS:
         return _halved(rows, expressions, ledger, node)
 
@@ -51,7 +54,7 @@ def _halved(
     while waiting:
         part = waiting.pop()
         try:
-            good.append((part, select_rows(part, expressions)))
+            good.append((part, select_rows(part[user_columns(part)], expressions)))
         except POLARS_ERRORS as error:
             if part.height == 1:
                 ledger.dead(part, [reason_of(error)], node)
@@ -63,7 +66,7 @@ def _halved(
 
 def _nothing(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
     """No values, of the types that the expressions give, whether or not they can be evaluated."""
-    return pl.DataFrame(schema=rows.lazy().select(expressions).collect_schema())
+    return pl.DataFrame(schema=rows[user_columns(rows)].lazy().select(expressions).collect_schema())
 
 
 def select_rows(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFrame:
@@ -87,6 +90,9 @@ def select_rows(rows: pl.DataFrame, expressions: Sequence[pl.Expr]) -> pl.DataFr
         columns = [pl.concat([column, column], rechunk=True) for column in columns]
     elif any(1 in column.chunk_lengths() for column in columns):
         columns = [column.rechunk() for column in columns]
+    expressions = [hardened(expression) for expression in expressions]
+    if any(MASK in expression.meta.root_names() for expression in expressions):
+        columns = [*columns, pl.Series(MASK, np.ones(columns[0].len(), np.bool_))]
     rows = pl.DataFrame(columns)  # a column that holds one value for all rows becomes one like the others
     values = rows.select(expressions)
     if values.height != rows.height:

@@ -139,6 +139,7 @@ class Leaves:
         tree = json.loads(_serialise(expression, self.location))
         rest = self._walk(tree)
         stray = [name for name in columns_of(rest) if not name.startswith("$a")]
+        stray += ["a selector"] if '"Selector"' in json.dumps(rest) else []
         found = offence(rest, _any_type)
         if stray or found is not None:
             why = f"{call_of(found.reason)} needs other groups" if found else f"{stray[0]!r} is not in an aggregate"

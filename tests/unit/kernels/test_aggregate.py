@@ -15,6 +15,7 @@ from polars import col
 import everstate as es
 from everstate.kernels import aggregate
 from everstate.topology.errors import NumberOverflowError, RecordError, UnsupportedError
+from tests.equivalence.oracles import nearest_root
 
 SCHEMA = {"id": str, "g": str | None, "x": int | None, "f": float | None}
 REVERSIBLE = {
@@ -51,14 +52,22 @@ def source(kind: str) -> Any:
     return getattr(es.Service("s"), kind)("in", key="id", schema=SCHEMA)
 
 
-def exact_variance(values: list[float], ddof: int) -> float | None:
+def exact_mean(values: list[float]) -> float | None:
+    if not values:
+        return None
+    if not all(map(math.isfinite, values)):
+        return fsum(values)
+    return float(sum(map(Fraction, values)) / len(values))
+
+
+def exact_variance(values: list[float], ddof: int, rounded: Any = float) -> float | None:
     if len(values) <= ddof:
         return None
     if not all(map(math.isfinite, values)):
         return math.nan
     parts = [Fraction(value) for value in values]
     mean = sum(parts) / len(parts)
-    return float(sum((part - mean) ** 2 for part in parts) / (len(parts) - ddof))
+    return rounded(sum((part - mean) ** 2 for part in parts) / (len(parts) - ddof))
 
 
 def fsum(values: list[float]) -> float:
@@ -73,17 +82,16 @@ def expected(records: list[dict[str, Any]]) -> dict[str, Any]:
     fs = [r["f"] for r in records if r["f"] is not None]
     floats = pl.Series([_positive_zero(r["f"]) for r in records], dtype=pl.Float64)
     ranked = sorted(records, key=lambda r: _rank(r["f"]))
-    variance = exact_variance(fs, 1)
     return {
         "n": len(records),
         "c": len(xs),
         "sx": sum(xs),
         "sf": fsum(fs),
-        "mx": sum(xs) / len(xs) if xs else None,
-        "mf": fsum(fs) / len(fs) if fs else None,
+        "mx": exact_mean(xs),
+        "mf": exact_mean(fs),
         "vx": exact_variance(xs, 1),
         "vf": exact_variance(fs, 0),
-        "df": None if variance is None else math.sqrt(variance),
+        "df": exact_variance(fs, 1, nearest_root),
         "ratio": fsum(fs) / len(records),
         "lo": min(xs, default=None),
         "hi": max(xs, default=None),
@@ -209,6 +217,33 @@ def one(flow: Any, kind: str, schema: dict[str, Any], **aggregates: pl.Expr) -> 
     service = es.Service("s")
     feeder = getattr(service, kind)("in", key="id", schema={"id": str, **schema})
     return flow(aggregate, feeder.group_by(g=pl.lit("g")).agg(**aggregates))
+
+
+@pytest.mark.parametrize("kind", ["table", "stream"])
+def test_mean_and_deviation_of_decimals_round_the_exact_result_once(flow, kind):
+    run = one(flow, kind, {"d": Decimal}, m=col("d").mean(), v=col("d").var(), s=col("d").std())
+    numbers = [
+        Decimal("0.1"),
+        Decimal("0.2"),
+        Decimal("-9007199254740993.3"),
+        Decimal("12345678901234567890.123456789"),
+    ]
+    for number, value in enumerate(numbers):
+        run.send((str(number), {"d": value}, number))
+    (result,) = run.table.values()
+    exact = sum(map(Fraction, numbers)) / len(numbers)
+    variance = sum((Fraction(value) - exact) ** 2 for value in numbers) / (len(numbers) - 1)
+    assert result == {"g": "g", "m": float(exact), "v": float(variance), "s": nearest_root(variance)}
+
+
+@pytest.mark.parametrize("kind", ["table", "stream"])
+@pytest.mark.parametrize("values", [[1e308, 1.7e308, 0.0, 1.0], [5e-324, 0.0], [2.0**53, 3.0, -1e-300], [0.1] * 10])
+def test_mean_of_floats_is_the_float_nearest_to_the_exact_mean(flow, kind, values):
+    run = one(flow, kind, {"f": float}, m=col("f").mean(), s=col("f").std())
+    for number, value in enumerate(values):
+        run.send((str(number), {"f": value}, number))
+    (result,) = run.table.values()
+    assert result == {"g": "g", "m": exact_mean(values), "s": exact_variance(values, 1, nearest_root)}
 
 
 @pytest.mark.parametrize("kind", ["table", "stream"])

@@ -1,5 +1,4 @@
 import math
-import statistics
 import struct
 from fractions import Fraction
 
@@ -166,10 +165,23 @@ def test_float_total_full_limbs_of_a_billion_rows_do_not_overflow():
 
 
 @UNTIMED
-@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=30))
-def test_float_mean_equals_fmean(values):
+@given(st.lists(FINITE | ROUGH | EDGES, min_size=1, max_size=30))
+@example([1e308, 1.7e308, 0.0, 1.0])
+@example([-1.7e308, -1.7e308])
+@example([5e-324, 0.0])
+@example([1.0, 1.0 + 2.0**-52])  # a tie
+@example([1.0, 1.0 + 2.0**-52, 5e-324])
+def test_float_mean_is_the_float_nearest_to_the_exact_mean(values):
     frame = accumulated([(0, value, 1) for value in values]).with_columns(count=pl.lit(len(values)))
-    assert bits(float_mean(frame, "count", "s").item()) == bits(statistics.fmean(values) + 0.0)
+    exact = sum(map(Fraction, values), Fraction(0)) / len(values)
+    assert bits(float_mean(frame, "count", "s").item()) == bits(exact.numerator / exact.denominator)
+
+
+@UNTIMED
+@given(st.lists(FINITE, min_size=1, max_size=5), st.sampled_from([math.inf, -math.inf, math.nan]))
+def test_float_mean_with_an_infinity_is_infinite_and_with_nan_is_nan(values, unusual):
+    frame = accumulated([(0, value, 1) for value in [*values, unusual]]).with_columns(count=pl.lit(len(values) + 1))
+    assert bits(float_mean(frame, "count", "s").item()) == bits(unusual)
 
 
 def test_float_mean_nothing_counted_is_null():

@@ -17,8 +17,9 @@ from everstate.kernels.exact import (
     int_variance,
     merge,
     normalise,
+    quotients,
 )
-from everstate.kernels.exact import variance as subject
+from tests.equivalence.oracles import nearest_root
 
 UNTIMED = settings(deadline=None)  # a busy machine must not fail a test of numbers
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -46,17 +47,20 @@ def float_variance_of(values, ddof):
     return float_variance(floats_accumulated([(0, value, 1) for value in values]), "n", "s", "q", ddof).item()
 
 
-def exact_variance(values, ddof):
+def nearest(number):
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf
+
+
+def exact_variance(values, ddof, rounded=nearest):
     n = len(values)
     if n <= ddof:
         return None
     total = sum(map(Fraction, values), Fraction(0))
     squares = sum((Fraction(value) ** 2 for value in values), Fraction(0))
-    exact = (n * squares - total**2) / (n * (n - ddof))
-    try:
-        return exact.numerator / exact.denominator
-    except OverflowError:
-        return math.inf
+    return rounded((n * squares - total**2) / (n * (n - ddof)))
 
 
 @UNTIMED
@@ -78,6 +82,25 @@ def test_float_variance_any_finite_floats_is_the_float_nearest_to_the_exact_vari
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-1000, 1000), min_size=1, max_size=20), DDOF)
 def test_int_variance_any_integers_is_the_float_nearest_to_the_exact_variance(values, ddof):
     assert int_variance(ints_accumulated(values), "n", "s", "q", ddof).item() == exact_variance(values, ddof)
+
+
+@UNTIMED
+@given(FLOATS, DDOF)
+@example([1e308, -1e308], 1)  # the variance is beyond the largest float, its root is not
+@example([5e-324, 0.0], 0)
+@example([1e-200, 3e-200, 5e-324], 1)
+@example([3.0, 3.0], 1)
+@example([2.0**27 - 1, -(2.0**27) + 1, 2.0**-80], 0)
+def test_float_deviation_is_the_float_nearest_to_the_root_of_the_exact_variance(values, ddof):
+    frame = floats_accumulated([(0, value, 1) for value in values])
+    assert float_variance(frame, "n", "s", "q", ddof, root=True).item() == exact_variance(values, ddof, nearest_root)
+
+
+@UNTIMED
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-1000, 1000), min_size=1, max_size=20), DDOF)
+def test_int_deviation_is_the_float_nearest_to_the_root_of_the_exact_variance(values, ddof):
+    found = int_variance(ints_accumulated(values), "n", "s", "q", ddof, root=True).item()
+    assert found == exact_variance(values, ddof, nearest_root)
 
 
 @UNTIMED
@@ -125,19 +148,18 @@ def test_variance_groups_without_values_are_null():
     assert float_variance(frame.select("n"), "n", "s", "q", 1).to_list() == [None, None, 0.0]
 
 
-def test_float_variance_many_keys_are_settled_without_python_integers():
+def test_float_variance_many_keys_are_settled_without_python_integers(monkeypatch):
     random = np.random.default_rng(3)
     keys, values = random.integers(0, 2000, 20_000), np.round(random.gamma(2, 50, 20_000), 2)
     frame = floats_accumulated(list(zip(keys.tolist(), values.tolist(), [1] * 20_000, strict=True))).filter(
         pl.col("n") > 1
     )
-    counts, ddof = frame["n"].to_numpy(), 1
-    limbs = [subject.balanced(subject.limbs_of(frame, prefix)) for prefix in ("s", "q")]
-    numerator = subject._numerator(counts, *limbs)
-    quotient, settled = subject._divide(numerator, subject.SQUARE_BASE, counts * (counts - ddof))
-    assert settled.all()
+    monkeypatch.setattr(quotients, "scaled", None)
+    monkeypatch.setattr(quotients, "scaled_root", None)
+    quotient = float_variance(frame, "n", "s", "q", 1)
+    float_variance(frame, "n", "s", "q", 1, root=True)
     expected = {key: statistics.variance(values[keys == key].tolist()) for key in range(0, 2000, 20)}
-    found = dict(zip(frame["key"].to_list(), quotient.tolist(), strict=True))
+    found = dict(zip(frame["key"].to_list(), quotient.to_list(), strict=True))
     assert {key: found[key] for key in expected} == expected
 
 

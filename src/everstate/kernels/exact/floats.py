@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from everstate.kernels.exact.limbs import BITS, COUNTERS, Floats, Limbs, counters_of, limbs_of, nearest
+from everstate.kernels.exact.limbs import BITS, COUNTERS, Floats, Limbs, balanced, counters_of, limbs_of, nearest
+from everstate.kernels.exact.quotients import quotients, two_product
 
 #: Exponent of the smallest float: limb k of a sum of floats stands for 2**(32 * k - 1074).
 SUM_BASE: Final = -1074
@@ -27,9 +28,6 @@ _BLOCK: Final = 8192
 #: by a power of two whose square is a whole number of limbs.
 _SQUARE_SAFE: Final = 400
 _SQUARE_SHIFT: Final = 608
-
-#: Multiplying by this cuts a float into two halves of at most 26 bits (Veltkamp).
-_SPLITTER: Final = float((1 << 27) + 1)
 
 
 def float_limbs(values: pl.Series, sign: pl.Series | None, prefix: str) -> list[pl.Series]:
@@ -74,36 +72,29 @@ def float_total(frame: pl.DataFrame, prefix: str) -> pl.Series:
     NaN if there is a NaN or both infinities, infinite if there is one of them or the sum is beyond the largest float.
     """
     total = nearest(limbs_of(frame, prefix), SUM_BASE, frame.height)
-    counters = counters_of(frame, prefix)
-    if counters is not None:
-        nan, positive, negative = (count != 0 for count in counters)
-        total[positive] = math.inf
-        total[negative] = -math.inf
-        total[nan | (positive & negative)] = math.nan
+    _mark(total, frame, prefix)
     return pl.Series(prefix, total)
 
 
 def float_mean(frame: pl.DataFrame, count: str, prefix: str) -> pl.Series:
-    """The sum, rounded once, divided by the `count` column, as `statistics.fmean` does; null where nothing counts."""
-    return divided(float_total(frame, prefix), frame[count])
+    """The float nearest to the exact sum divided by the `count` column; null where nothing counts.
+
+    It is finite wherever the mean is, also if the sum has no float. NaN and infinities as in `float_total`.
+    """
+    counts = frame[count].to_numpy().astype(np.int64)
+    mean = quotients(balanced(limbs_of(frame, prefix)), SUM_BASE, np.maximum(counts, 1))
+    _mark(mean, frame, prefix)
+    return pl.Series(prefix, mean).set(pl.Series(counts <= 0), None)
 
 
-def two_product(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """The product as a float and its rounding error, which together are exact (Dekker)."""
-    product = left * right
-    left_high, left_low = _halves(left)
-    right_high, right_low = (left_high, left_low) if left is right else _halves(right)
-    error = left_high * right_high - product
-    error += left_high * right_low
-    error += left_low * right_high
-    error += left_low * right_low
-    return product, error
-
-
-def _halves(values: Floats) -> tuple[Floats, Floats]:
-    spread = values * _SPLITTER
-    high = spread - (spread - values)
-    return high, values - high
+def _mark(numbers: Floats, frame: pl.DataFrame, prefix: str) -> None:
+    """Put NaN and infinities where they were among the values."""
+    counters = counters_of(frame, prefix)
+    if counters is not None:
+        nan, positive, negative = (count != 0 for count in counters)
+        numbers[positive] = math.inf
+        numbers[negative] = -math.inf
+        numbers[nan | (positive & negative)] = math.nan
 
 
 def _arrays(values: pl.Series, sign: pl.Series | None) -> tuple[Floats, Floats | None]:
@@ -165,8 +156,3 @@ def _counters(numbers: Floats, signs: Floats | None, prefix: str) -> list[pl.Ser
     weight = np.int64(1) if signs is None else signs.astype(np.int64)
     counters = zip(COUNTERS, found, strict=True)
     return [pl.Series(f"{prefix}.{name}", where * weight) for name, where in counters if where.any()]
-
-
-def divided(total: pl.Series, count: pl.Series) -> pl.Series:
-    """The mean; null where nothing counts."""
-    return (total / count).set(count == 0, None)

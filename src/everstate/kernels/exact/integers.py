@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from everstate.kernels.exact.floats import divided
-from everstate.kernels.exact.limbs import BITS, HALF, LOW, Ints, Limbs, carried_parts, nearest
+from everstate.kernels.exact.limbs import BITS, HALF, LOW, Ints, Limbs, balanced, carried_parts
+from everstate.kernels.exact.quotients import quotients
 from everstate.topology.errors import NumberOverflowError
 
 #: Integers are their own units.
@@ -76,9 +76,10 @@ def first_overflow(frame: pl.DataFrame, prefix: str) -> int | None:
 
 
 def int_mean(frame: pl.DataFrame, count: str, prefix: str) -> pl.Series:
-    """The sum, rounded once to a float, divided by the `count` column; null where nothing counts. Never overflows."""
-    total = nearest(parts_as_limbs(frame, prefix), BASE, frame.height)
-    return divided(pl.Series(prefix, total), frame[count])
+    """The float nearest to the exact sum divided by the `count` column; null where nothing counts. Never overflows."""
+    counts = frame[count].to_numpy().astype(np.int64)
+    mean = quotients(balanced(parts_as_limbs(frame, prefix)), BASE, np.maximum(counts, 1))
+    return pl.Series(prefix, mean).set(pl.Series(counts <= 0), None)
 
 
 def parts_as_limbs(frame: pl.DataFrame, prefix: str) -> Limbs:

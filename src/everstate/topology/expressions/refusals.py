@@ -62,6 +62,10 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "has no format, so that it would guess one from the first rows of a micro-batch",
         'Give the format: str.to_datetime("%Y-%m-%d %H:%M:%S").',
     ),
+    "chosen": (
+        "divides items of lists by a value that is chosen among others, and its last digit depends on the other lists",
+        "Divide in each branch: pl.when(...).then(pl.element() / 7).otherwise(pl.element() / 3).",
+    ),
     "Hash": ("differs between versions of Polars", "Use hashlib in a function of the row: map(fn)."),
     "Element": ("has a meaning only inside of list.eval() and its like", "Name a column with col()."),
     "Field": ("has a meaning only inside of struct.with_fields()", 'Write col("name").struct.field("x").'),
@@ -131,7 +135,7 @@ _SPELLED: Final = {
     "RLEID": "rle_id()",
     "SetSortedFlag": "set_sorted()",
     "StringExpr.ConcatVertical": "str.join()",
-    **dict.fromkeys(("categorical", "form", "series"), "this"),
+    **dict.fromkeys(("categorical", "chosen", "form", "series"), "this"),
 }
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

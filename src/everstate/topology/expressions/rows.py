@@ -7,6 +7,8 @@ like the items of one list are in question, and there aggregates and orders are 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 Types: TypeAlias = Callable[[Any], list[pl.DataType] | None]
 
 _CATEGORICAL: Final = "categorical"
+
+_DIVISIONS: Final = frozenset({"TrueDivide", "FloorDivide", "Modulus", "TruncDivide"})
+_CHOICE: Final = re.compile('"(Ternary|FillNull|Coalesce|Replace)')
 
 #: Nodes that are as good as their parts.
 _PARTS: Final[dict[str, Callable[[Any], list[Any]]]] = {
@@ -128,6 +133,8 @@ class _Walk:
         kind, body = trees.kind_of(tree)
         if kind in self._judges:
             return self._judges[kind](tree, body)
+        if kind == "BinaryExpr" and self._in_list and body["op"] in _DIVISIONS and _is_chosen(body):
+            return Offence("chosen", tree)
         if kind in _PARTS:
             return self.nodes(_PARTS[kind](body))
         if kind in _PARTS_IN_LISTS and self._in_list and _is_stable(body):
@@ -204,6 +211,14 @@ def _constant(tree: Any) -> Offence | None:
         kind, body = trees.kind_of(tree)
     values = trees.constant_values(tree)
     return Offence(_CATEGORICAL, tree) if values is not None and "Categorical" in str(values.dtype) else None
+
+
+def _is_chosen(parts: Any) -> bool:
+    """Whether a value is one of several, so that it may happen to be the same for all lists of a batch.
+
+    Polars divides by one value in another way than by several, and among the items of lists that cannot be helped.
+    """
+    return _CHOICE.search(json.dumps(parts)) is not None
 
 
 def _is_stable(body: Any) -> bool:

@@ -43,6 +43,9 @@ SEMANTICS: Final[dict[str, int]] = {
     "stateful": 1,
     "output": 1,
 }
+#: The same of the calls in an aggregate; those that are not here work as they always did.
+_CALLS: Final[dict[str, int]] = {"mean": 2, "var": 2, "std": 2}
+
 #: Fields that other parts tell, or that change no result: where something was written, what feeds it, how the topic
 #: is made, how state of an earlier version is converted, and what only has a side effect.
 _ASIDE: Final = frozenset(
@@ -165,7 +168,8 @@ class PartReader:
         inner = [
             None if part is None else expression(part, self._location, self._package) for part in (leaf.input, leaf.by)
         ]
-        return ["aggregate", leaf.kind, *inner, *(atom(part) for part in (leaf.k, leaf.q, leaf.ddof))]
+        kind = leaf.kind if leaf.kind not in _CALLS else f"{leaf.kind} {_CALLS[leaf.kind]}"
+        return ["aggregate", kind, *inner, *(atom(part) for part in (leaf.k, leaf.q, leaf.ddof))]
 
     def _expression(self, name: str, kind: PartKind, given: pl.Expr) -> RawPart:
         return RawPart(name, kind, expression(given, self._location, self._package), _shortened(str(given)))
