@@ -1,9 +1,9 @@
 """Expressions whose digits do not depend on whether a column happens to hold one value for all rows of a batch.
 
 Polars keeps a result that is the same for all rows as one value: `pl.when(c).then(7.0).otherwise(3.0)`, where `c` is
-true for the whole batch. It divides by one value by multiplying with its reciprocal, which gives another last digit than
-a division. So what goes into a division, a power or a logarithm passes through a struct together with a true column,
-which lays it out row by row.
+true for the whole batch. It divides by one value by multiplying with its reciprocal, which gives another last digit
+than a division. So what goes into a division, a power or a logarithm passes through a struct together with a true
+column, which lays it out row by row.
 """
 
 from __future__ import annotations
