@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,18 +31,27 @@ class Assembly:
     """A function's tree as it is put together.
 
     Attributes:
-        usage: How its variables are used; None if it is taken as it is written.
+        form: The function, with holes.
+        plain: It is taken as it is written.
         holes: What its slots are, by number.
         keywords: Names by which it passes arguments to what is not known.
         spreads: It passes `**arguments`.
+        takes: It takes plain values that are attributes of classes.
     """
 
-    usage: Usage | None
+    form: Tree
+    plain: bool
     holes: list[Hole] = field(default_factory=list)
     keywords: set[str] = field(default_factory=set)
     spreads: bool = False
+    takes: bool = False
     _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _locals: dict[Local, int] = field(default_factory=dict)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """How its variables are used."""
+        return Usage.of(self.form)
 
     def tree(self, part: Tree) -> Tree:
         """The tree of a part, in the order of the code."""
@@ -56,12 +66,13 @@ class Assembly:
             return self.tree(part[1])
         if is_call(part):
             return self._call(part)
-        if self.usage is not None and is_function(part):
+        if not self.plain and is_function(part):
             return [self.tree(inner) for inner in [*part[:4], without_last(part[4], NOTHING)]]
         return [self.tree(inner) for inner in part]
 
     def _hole(self, hole: Hole) -> Tree:
-        if self.usage is not None and hole.attribute is not None:
+        if not self.plain and hole.attribute is not None:
+            self.takes = True
             return hole.attribute
         if hole.key not in self._places:
             self._places[hole.key] = len(self.holes)
@@ -70,7 +81,7 @@ class Assembly:
 
     def _call(self, part: Tree) -> Tree:
         _, called, values, named = part
-        if self.usage is not None and isinstance(called, Hole) and called.is_steady:
+        if not self.plain and isinstance(called, Hole) and called.is_steady:
             numbered = _numbered(called.thing, part)
             if numbered is not None:
                 return ["bound", self.tree(called), [[number, self.tree(v)] for number, v in self._sorted(numbered)]]
@@ -84,7 +95,8 @@ class Assembly:
 
     def _sorted(self, given: list[Any]) -> list[Any]:
         """Arguments whose evaluation can be noticed in their order, then the others by parameter."""
-        assert self.usage is not None
+        if len(given) == 1:
+            return given
         inert = [pair for pair in given if self.usage.is_inert(pair[1])]
         return [pair for pair in given if pair not in inert] + sorted(inert, key=lambda pair: pair[0])
 

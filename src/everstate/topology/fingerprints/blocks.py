@@ -23,7 +23,7 @@ NOTHING: Final = ["Return", "None"]
 
 def settled(function: Tree, usage: Usage) -> Tree:
     """A function with its statements, and those of the functions in it, in their one form."""
-    kind, parameters, defaults, hints, body = _inner(function, usage)
+    kind, parameters, defaults, hints, body = _inner(function, usage) if len(usage.functions) > 1 else function
     return [kind, parameters, defaults, hints, _block([*body, NOTHING], usage)]
 
 
@@ -134,7 +134,7 @@ def _without_variables(statements: list[Tree], usage: Usage) -> list[Tree]:
             continue
         value = statement[2]
         if usage.read[local] == 0:
-            if not usage.is_inert(value) and not is_function(value):
+            if not usage.is_inert(value) and not (is_function(value) and not any(value[2])):
                 found.append(["Expr", value])
         elif _stays(value, local, usage) and reads(found)[local] == usage.read[local]:
             if isinstance(value, Local):

@@ -6,6 +6,7 @@ order: none of them is a change. What is not proven stays as it is written, and 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from everstate.topology.fingerprints.blocks import settled
@@ -36,40 +37,46 @@ class Forms:
         self.looks = False
         self.plain = plain
         self._template_of = template_of
-        self._known: dict[int, Form | None] = {}
+        self._known: dict[int, Form] = {}
         self._kept: list[FunctionType] = []
         self._open: list[int] = []
         self._circular: set[int] = set()
 
     def form(self, call: FunctionType, template: Template) -> Form:
         """A function in its one form, with holes."""
+        if id(call) not in self._known:
+            self._kept.append(call)
+            self._known[id(call)] = self._made(call, template)
+        return self._known[id(call)]
+
+    def _made(self, call: FunctionType, template: Template) -> Form:
         around = Surroundings(call)
-        holes = [Hole(slot, around) for slot in template.slots]
-        tree = _opened(template.tree, holes)
-        self.looks |= template.looks or _compares_identity(tree)
+        included = [(call, template, around)]
+        opening = _Opening([Hole(slot, around) for slot in template.slots], plain=self.plain or template.looks)
+        tree = opening.tree(template.tree)
+        self.looks |= template.looks or opening.asks
         if self.plain or self.looks:
-            return Form(tree, included=[call])
-        tree = _with_constants(tree)
+            return Form(tree, included=included)
         inlining = Inlining(self._helper)
         self._open.append(id(call))
         try:
             tree = inlining.applied(tree)
         finally:
             self._open.pop()
-        tree = settled(tree, Usage.of(tree))
-        merges = id(call) not in self._circular and _merges(call, template) and size(tree) < LARGE
-        return Form(tree, merges, [call, *inlining.included])
+        if len(tree[4]) != 1 or tree[4][0][0] != "Return":  # one expression has one form already
+            tree = settled(tree, Usage.of(tree))
+        merges = _merges(call, template) and id(call) not in self._circular and size(tree) < LARGE
+        return Form(tree, merges, included + inlining.included)
 
     def _helper(self, call: FunctionType) -> Form | None:
         if id(call) in self._open:
             # Those between the two calls lead back to themselves.
             self._circular.update(self._open[self._open.index(id(call)) :])
             return None
-        if id(call) not in self._known:
-            self._kept.append(call)
-            template = self._template_of(call)
-            self._known[id(call)] = None if template is None else self.form(call, template)
-        return self._known[id(call)]
+        template = self._template_of(call) if id(call) not in self._known else None
+        if template is not None:
+            return self.form(call, template)
+        return self._known.get(id(call))
 
 
 def _merges(call: FunctionType, template: Template) -> bool:
@@ -85,21 +92,40 @@ def _merges(call: FunctionType, template: Template) -> bool:
     )
 
 
-def _opened(tree: Tree, holes: list[Hole]) -> Tree:
-    if isinstance(tree, Open):
-        return holes[tree.number]
-    return [_opened(part, holes) for part in tree] if isinstance(tree, list) else tree
+@dataclass(eq=False)
+class _Opening:
+    """A template with its holes, in which constants are what they are.
+
+    Attributes:
+        holes: By the number of their slot.
+        plain: Constants stay names.
+        asks: `is` is asked of what may be a constant, which may or may not be the same object as an equal one.
+    """
+
+    holes: list[Hole]
+    plain: bool
+    asks: bool = False
+
+    def tree(self, part: Tree) -> Tree:
+        if type(part) is Open:
+            hole = self.holes[part.number]
+            return hole if self.plain or hole.constant is None else hole.constant
+        if type(part) is not list:
+            return part
+        part = [self.tree(inner) for inner in part]
+        if not self.plain and part:
+            if part[0] == "Compare":
+                self.asks |= _asks_identity(part)
+            elif part[0] == "call" and is_call(part):
+                return _as_dict(part)
+        return part
 
 
-def _compares_identity(tree: Tree) -> bool:
-    """Whether `is` may be asked of a constant, which may or may not be the same object as an equal one."""
-    if not isinstance(tree, list):
+def _asks_identity(compare: Tree) -> bool:
+    if not any(op in (["Is"], ["IsNot"]) for op in compare[2][1]):
         return False
-    if tree[:1] == ["Compare"] and any(op in (["Is"], ["IsNot"]) for op in tree[2][1]):
-        sides = [tree[1][1], *tree[3][1]]
-        if len(sides) > 2 or not any(map(_is_unique, sides)):
-            return True
-    return any(map(_compares_identity, tree))
+    sides = [compare[1][1], *compare[3][1]]
+    return len(sides) > 2 or not any(map(_is_unique, sides))
 
 
 def _is_unique(side: Tree) -> bool:
@@ -111,16 +137,11 @@ def _is_unique(side: Tree) -> bool:
     return atom(side.thing) is None and (not side.rest or isinstance(side.thing, type))
 
 
-def _with_constants(tree: Tree) -> Tree:
-    """Names of constants as the constants; `dict(a=1)` as `{"a": 1}`."""
-    if isinstance(tree, Hole):
-        return tree if tree.constant is None else tree.constant
-    if not isinstance(tree, list):
-        return tree
-    tree = [_with_constants(part) for part in tree]
-    if is_call(tree) and isinstance(tree[1], Hole) and tree[1].is_steady and tree[1].thing is dict:
-        _, _, values, named = tree
-        if named and not values and all(name is not None for name, _ in named):
-            keys = [atom(name, written=True) for name, _ in named]
-            return ["Dict", ["keys", keys], ["values", [value for _, value in named]]]
-    return tree
+def _as_dict(call: Tree) -> Tree:
+    """`dict(a=1)` as `{"a": 1}`."""
+    _, called, values, named = call
+    builtin = isinstance(called, Hole) and called.is_steady and called.thing is dict
+    if not builtin or values or not named or any(name is None for name, _ in named):
+        return call
+    keys = [atom(name, written=True) for name, _ in named]
+    return ["Dict", ["keys", keys], ["values", [value for _, value in named]]]

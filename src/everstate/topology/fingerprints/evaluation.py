@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 #: Stands for something that may have an effect, or for a part that is not always evaluated.
 EFFECT: Final = object()
 _COMPREHENSIONS: Final = frozenset({"ListComp", "SetComp", "DictComp", "GeneratorExp"})
+_FUNCTIONS: Final = frozenset(
+    f"{kind}{more}" for kind in ("function", "async function") for more in ("", " that yields")
+)
+#: What runs later, with the variables as they are then.
+_LATER: Final = _FUNCTIONS | {"class", "GeneratorExp"}
 _PAIR: Final = 2
 
 
@@ -79,13 +84,7 @@ def _fields(tree: list[Any]) -> dict[str, Any]:
 
 def is_function(tree: Tree) -> bool:
     """Whether a tree is that of a function."""
-    return (
-        isinstance(tree, list)
-        and len(tree) == 5
-        and isinstance(tree[0], str)
-        and tree[0].startswith(("function", "async function"))
-        and isinstance(tree[4], list)
-    )
+    return type(tree) is list and len(tree) == 5 and type(tree[0]) is str and tree[0] in _FUNCTIONS
 
 
 @dataclass(eq=False)
@@ -97,21 +96,23 @@ class Usage:
         read: How often each is read.
         captured: Those that functions inside use, and generators, which run later.
         sure: Those that are bound wherever they are read.
+        functions: The function and those in it.
     """
 
     bound: Counter[Local] = field(default_factory=Counter)
     read: Counter[Local] = field(default_factory=Counter)
     captured: set[Local] = field(default_factory=set)
     sure: set[Local] = field(default_factory=set)
+    functions: list[Tree] = field(default_factory=list)
 
     @classmethod
     def of(cls, function: Tree) -> Usage:
         """Of a function and those in it."""
         found = cls()
-        found._count(function[4], inside=False)
-        for parameter in function[1]:
-            found._count(parameter, inside=False)
-        found._scope(function)
+        found._count(function)
+        for inner in found.functions:
+            found.sure.update(local for local in bound_in(inner[1]) if found.bound[local] == 1)
+            found._block(inner[4])
         return found
 
     def is_inert(self, tree: Tree) -> bool:
@@ -138,51 +139,50 @@ class Usage:
                 return found
         return None
 
-    def _count(self, tree: Tree, *, inside: bool) -> None:
-        if isinstance(tree, Local):
-            self.read[tree] += 1
-            if inside:
-                self.captured.add(tree)
-        elif isinstance(tree, list):
-            if len(tree) == _PAIR and tree[0] in ("to", "del") and isinstance(tree[1], Local):
-                self.bound[tree[1]] += 1 if tree[0] == "to" else 2
+    def _count(self, function: Tree) -> None:
+        self.functions.append(function)
+        waiting: list[tuple[Any, bool]] = [(part, False) for part in function if type(part) is list]
+        while waiting:
+            part, inside = waiting.pop()
+            if type(part) is Local:
+                self.read[part] += 1
                 if inside:
-                    self.captured.add(tree[1])
-                return
-            inner = inside or is_function(tree) or tree[:1] in (["class"], ["GeneratorExp"])
-            for part in tree:
-                self._count(part, inside=inner)
+                    self.captured.add(part)
+                continue
+            kind = part[0] if part and type(part[0]) is str else ""
+            if kind in ("to", "del") and type(part[1]) is Local:
+                self.bound[part[1]] += 1 if kind == "to" else 2
+                if inside:
+                    self.captured.add(part[1])
+                continue
+            if kind in _LATER:
+                inside = True
+                if is_function(part):
+                    self.functions.append(part)
+            if kind in _COMPREHENSIONS:
+                self._targets(part)
+            waiting += [(inner, inside) for inner in part if type(inner) is list or type(inner) is Local]
 
-    def _scope(self, tree: Tree) -> None:
-        """What functions and comprehensions bind."""
-        if not isinstance(tree, list):
-            return
-        if is_function(tree):
-            self._block(tree[4])
-            self.sure.update(local for local in bound_in(tree[1]) if self.bound[local] == 1)
-        elif tree and isinstance(tree[0], str) and tree[0] in _COMPREHENSIONS:
-            for part in tree[1:]:
-                if isinstance(part, list) and len(part) == 4 and isinstance(part[3], int):
-                    self.sure.update(local for local in bound_in(part[1]) if self.bound[local] == 1)
-        for part in tree:
-            self._scope(part)
+    def _targets(self, comprehension: Tree) -> None:
+        for part in comprehension[1:]:
+            if isinstance(part, list) and len(part) == 4 and isinstance(part[3], int):
+                self.sure.update(bound_in(part[1]))
 
-    def _block(self, statements: Tree) -> None:
+    def _block(self, statements: list[Tree]) -> None:
         """Variables that are bound by a statement and read only by those that follow it in the same block."""
-        for place, statement in enumerate(statements):
+        after: Counter[Local] = Counter()
+        for statement in reversed(statements):
             if statement[0] == "Assign":
-                after: Counter[Local] = Counter()
-                for local in bound_in(statement[1]):
-                    if self.bound[local] == 1 and not after:
-                        after = reads(statements[place + 1 :])
-                    if self.bound[local] == 1 and after[local] == self.read[local]:
-                        self.sure.add(local)
+                self._sure(bound_in(statement[1]), after)
             elif statement[0] == "For":
-                inner = reads(_fields(statement).get("body", []))
-                targets = bound_in(_fields(statement)["target"])
-                self.sure.update(t for t in targets if self.bound[t] == 1 and inner[t] == self.read[t])
+                fields = _fields(statement)
+                self._sure(bound_in(fields["target"]), reads(fields.get("body", [])))
+            after.update(reads(statement))
             for block in blocks(statement):
                 self._block(block)
+
+    def _sure(self, targets: Iterator[Local], after: Counter[Local]) -> None:
+        self.sure.update(local for local in targets if self.bound[local] == 1 and after[local] == self.read[local])
 
 
 def bound_in(tree: Tree) -> Iterator[Local]:
@@ -198,16 +198,42 @@ def bound_in(tree: Tree) -> Iterator[Local]:
 def reads(tree: Tree) -> Counter[Local]:
     """How often each variable is read in a tree."""
     found: Counter[Local] = Counter()
-    waiting = [tree]
+    waiting: list[Any] = [[tree]]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Local):
+        if type(part) is Local:
             found[part] += 1
-        elif isinstance(part, list) and not (len(part) == _PAIR and part[0] in ("to", "del")):
-            waiting.extend(part)
-        elif isinstance(part, list) and not isinstance(part[1], Local):
-            waiting.append(part[1])
+        elif not (len(part) == _PAIR and type(part[1]) is Local and part[0] in ("to", "del")):
+            waiting += [inner for inner in part if type(inner) is list or type(inner) is Local]
     return found
+
+
+def free_in(function: Tree) -> set[Local]:
+    """Variables of the code around that a function uses, or a generator, which runs later."""
+    return set(reads(function)) - set(bound_in(function))
+
+
+def is_bound_before_use(function: Tree, usage: Usage) -> bool:
+    """Whether no variable of a function keeps a value from an earlier run of its body, were it written in a loop."""
+    known = usage.sure | set(bound_in(function[1]))
+    for statement in function[4]:
+        if statement[0] == "Assign":
+            if not set(reads(statement)) <= known:
+                return False
+            known |= set(bound_in(statement[1]))
+        if not {*reads(statement), *bound_in(statement)} - _comprehended(statement) <= known:
+            return False
+    return True
+
+
+def _comprehended(tree: Tree) -> set[Local]:
+    """Variables that belong to comprehensions and functions in a tree."""
+    if not isinstance(tree, list):
+        return set()
+    kind = tree[0] if tree and isinstance(tree[0], str) else ""
+    if kind in _COMPREHENSIONS or kind in _FUNCTIONS:
+        return set(bound_in(tree))
+    return {local for part in tree for local in _comprehended(part)}
 
 
 def blocks(statement: Tree) -> Iterator[list[Tree]]:

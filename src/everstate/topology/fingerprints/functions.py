@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.topology.declarations import DECLARED, declaration_of
 from everstate.topology.fingerprints import origins, readings
 from everstate.topology.fingerprints.assembly import Assembly
-from everstate.topology.fingerprints.evaluation import Usage
 from everstate.topology.fingerprints.outsiders import name_of, package_name
 from everstate.topology.fingerprints.scopes import all_arguments
 from everstate.topology.fingerprints.slots import Surroundings, all_known, cells, filled, filled_slot, watch
@@ -101,30 +100,25 @@ def _definition(reach: Reach, call: FunctionType) -> Tree:
         own = [reach.value(around.cells["__class__"])] if "__class__" in around.cells else []
         defaults = [reach.value(value) for value in call.__defaults__ or ()]
         named = [[name, reach.value(value)] for name, value in sorted((call.__kwdefaults__ or {}).items())]
-        return [tree, slots, own, defaults, named, _attributes(reach, call), said]
+        private = sorted(_private_names(code)) if template.private else []
+        return [tree, slots, own, defaults, named, _attributes(reach, call), said, *private]
 
 
 def _assembled(reach: Reach, call: FunctionType, template: Template) -> tuple[Tree, list[Tree]]:
     """A function's tree in its one form, and what is in its slots."""
     form = reach.forms.form(call, template)
-    assembly = Assembly(None if reach.forms.plain or reach.forms.looks else Usage.of(form.tree))
+    assembly = Assembly(form.tree, plain=reach.forms.plain or reach.forms.looks)
     tree = assembly.tree(form.tree)
+    reach.takes |= assembly.takes
     reach.keywords |= assembly.keywords
     reach.spreads |= assembly.spreads
-    for included in form.included:
-        _note(reach, included)
-    return tree, [filled_slot(reach, hole.around, hole.slot) for hole in assembly.holes]
-
-
-def _note(reach: Reach, call: FunctionType) -> None:
-    """What a function does to things that are not known."""
-    template, around = template_of_function(call), Surroundings(call)
-    if template is not None:
-        reach.stored |= template.stored
-        _note_readings(reach, call, template, around)
-        watch(reach, around, template)
-        for name, line in template.methods.items():
+    for included, its, around in form.included:
+        reach.stored |= its.stored
+        _note_readings(reach, included, its, around)
+        watch(reach, around, its)
+        for name, line in its.methods.items():
             reach.method(name, Location(around.file, line))
+    return tree, [filled_slot(reach, hole.around, hole.slot) for hole in assembly.holes]
 
 
 def _note_readings(reach: Reach, call: FunctionType, template: Template, around: Surroundings) -> None:
@@ -203,6 +197,12 @@ def _reads_annotations(decorator: ast.expr, call: FunctionType) -> bool:
         return origins.of_object(found).kind != "standard" if found is not _MISSING else True
     origin = origins.of_globals(found.__globals__)
     return origin.kind == "package" or (origin.kind == "user" and _mentions(found.__code__, _READERS))
+
+
+def _private_names(code: CodeType) -> set[str]:
+    """Names such as `__count` in a class as they are when it runs, with the name of the class."""
+    found = {name for name in (*code.co_names, *code.co_freevars) if name.startswith("_") and "__" in name[1:]}
+    return found.union(*(_private_names(part) for part in code.co_consts if isinstance(part, CodeType)))
 
 
 def _mentions(code: CodeType, names: frozenset[str]) -> bool:

@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.fingerprints import origins
 from everstate.topology.fingerprints.blocks import NOTHING, put
-from everstate.topology.fingerprints.evaluation import Usage, blocks, bound_in, head, is_function, reads, steps
+from everstate.topology.fingerprints.evaluation import (
+    Usage,
+    blocks,
+    bound_in,
+    free_in,
+    head,
+    is_bound_before_use,
+    is_function,
+    reads,
+    steps,
+)
 from everstate.topology.fingerprints.holes import Hole, constant
 from everstate.topology.fingerprints.templates import Local, is_constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from everstate.topology.fingerprints.slots import Surroundings
+    from everstate.topology.fingerprints.templates import Template
     from everstate.topology.fingerprints.tree import Tree
 
 #: Parts of a tree from which on a helper stays a function: what is written twice is compared twice.
@@ -32,12 +44,12 @@ class Form:
     Attributes:
         tree: It, with holes.
         merges: It can be written where it is called.
-        included: The functions whose bodies are in it, itself first.
+        included: The functions whose bodies are in it, itself first, with their templates and surroundings.
     """
 
     tree: Tree
     merges: bool = False
-    included: list[FunctionType] = field(default_factory=list)
+    included: list[tuple[FunctionType, Template, Surroundings]] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -46,19 +58,30 @@ class Inlining:
 
     Attributes:
         form_of: The form of a function that is called; None if that is not known, or leads back here.
-        included: The functions whose bodies were written here.
+        included: The functions whose bodies were written here, with their templates and surroundings.
     """
 
     form_of: Callable[[FunctionType], Form | None]
-    included: list[FunctionType] = field(default_factory=list)
+    included: list[tuple[FunctionType, Template, Surroundings]] = field(default_factory=list)
 
     def applied(self, function: Tree) -> Tree:
         """A function with its helpers written in it."""
+        if not self._calls_any(function):
+            return function
         self._usage = Usage.of(function)
         kind, parameters, defaults, hints, body = function
         body = self._expressions(body)
         self._usage = Usage.of([kind, parameters, defaults, hints, body])
         return [kind, parameters, defaults, hints, self._block(body)]
+
+    def _calls_any(self, tree: Tree) -> bool:
+        waiting = [tree]
+        while waiting:
+            part = waiting.pop()
+            if is_call(part) and self._form(part) is not None:
+                return True
+            waiting += [inner for inner in part if type(inner) is list]
+        return False
 
     def _expressions(self, tree: Tree) -> Tree:
         """Calls of functions that are one expression, the innermost first."""
@@ -75,16 +98,21 @@ class Inlining:
         self.included += form.included
         return result
 
+    def _form(self, tree: Tree) -> Form | None:
+        """The helper that is called, if it can be written here."""
+        if not isinstance(tree[1], Hole) or not tree[1].is_steady or not isinstance(tree[1].thing, FunctionType):
+            return None
+        if origins.of_globals(tree[1].thing.__globals__).kind != "user":
+            return None
+        form = self.form_of(tree[1].thing)
+        return form if form is not None and form.merges else None
+
     def _called(self, tree: Tree) -> tuple[Tree, list[tuple[Local, Tree]], Form] | None:
         """The helper that is called, with variables of its own, and its arguments in the order of evaluation."""
-        if not is_call(tree) or not isinstance(tree[1], Hole) or not tree[1].is_steady:
+        form = self._form(tree) if is_call(tree) else None
+        if form is None:
             return None
         call = tree[1].thing
-        if not isinstance(call, FunctionType) or origins.of_globals(call.__globals__).kind != "user":
-            return None
-        form = self.form_of(call)
-        if form is None or not form.merges:
-            return None
         given = bound_arguments(call, tree)
         function = renewed(form.tree)
         locals_ = list(bound_in(function[1]))
@@ -102,10 +130,10 @@ class Inlining:
         """A result with the arguments in it; None if they would be evaluated in another order or number."""
         usage, counts = self._usage, reads(result)
         captured = captured_in(result)
+        if _binds(result):
+            return None
         passed: set[Any] = set()
         for local, value in arguments:
-            if local in set(bound_in(result)):
-                return None
             if usage.is_inert(value):
                 if local in captured and not is_constant(value) and not isinstance(value, Hole):
                     return None
@@ -141,6 +169,8 @@ class Inlining:
         if call is None or found is None:
             return None
         function, arguments, form = found
+        if captured_in(function[4]) or not is_bound_before_use(function, Usage.of(function)):
+            return None  # in a loop, a function would see the variable of another round
         binding = [["Assign", [["to", local]], value] for local, value in arguments]
         body = function[4] if function[4] and _ends(function[4]) else [*function[4], NOTHING]
         if statement[0] == "Return" and statement[1] is call:
@@ -218,14 +248,18 @@ def renewed(tree: Tree) -> Tree:
     return copied(tree)
 
 
-def captured_in(tree: Tree, *, inside: bool = False) -> set[Local]:
+def captured_in(tree: Tree) -> set[Local]:
     """Variables that functions in a tree use, which may run later."""
-    if isinstance(tree, Local):
-        return {tree} if inside else set()
     if not isinstance(tree, list):
         return set()
-    inner = inside or is_function(tree) or tree[:1] in (["class"], ["GeneratorExp"])
-    return {local for part in tree for local in captured_in(part, inside=inner)}
+    if is_function(tree) or tree[:1] in (["class"], ["GeneratorExp"]):
+        return free_in(tree)
+    return {local for part in tree for local in captured_in(part)}
+
+
+def _binds(tree: Tree) -> bool:
+    """Whether an expression binds a variable of the function around it."""
+    return isinstance(tree, list) and (tree[:1] == ["NamedExpr"] or any(map(_binds, tree)))
 
 
 def size(tree: Tree) -> int:

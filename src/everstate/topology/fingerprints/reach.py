@@ -53,6 +53,7 @@ class Reach:
         keywords: Names by which anything in it passes arguments.
         spreads: Something passes arguments whose names cannot be told.
         stored: Names of attributes that anything in it sets; `*` if that may be any.
+        takes: It takes plain values that are attributes of classes.
         location: Where in the user's code the walk is.
         forms: Functions in the form that all ways to write them have in common.
     """
@@ -62,6 +63,7 @@ class Reach:
         self.keywords: set[str] = set()
         self.spreads = False
         self.stored: set[str] = set()
+        self.takes = False
         self.location = location
         self.definitions = [Definition()]
         self._numbers: dict[int, int] = {}
@@ -96,7 +98,8 @@ class Reach:
             ) from error
         self._check_effects()
         tree = [root, [definition.tree for definition in self.definitions[1:]]]
-        return with_attributes([*tree, told] if told else tree, self.stored)
+        tree = [*tree, told] if told else tree
+        return with_attributes(tree, self.stored) if self.takes else tree
 
     def value(self, thing: Any) -> Tree:
         """The tree of anything, within this walk."""

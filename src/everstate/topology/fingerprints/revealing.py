@@ -32,3 +32,8 @@ _NAMES: Final = (
 def reveals(name: str) -> bool:
     """Whether something outside shows how functions are written, by its dotted name."""
     return any(name == known or name.startswith(f"{known}.") for known in _NAMES)
+
+
+def is_private(name: str) -> bool:
+    """Whether a name means something else in another class."""
+    return name.startswith("__") and not name.endswith("__")

@@ -33,9 +33,12 @@ class Surroundings:
         self.package = str(call.__globals__.get("__package__") or "")
         self.globals = call.__globals__
         self.cells = cells(call)
+        self._names = call.__code__.co_names
 
     def named(self, name: str) -> Any:
         """What a name stands for; `MISSING` if it is not there yet."""
+        if name.startswith("__") and not name.endswith("__"):  # in a class it has the name of the class before it
+            name = next((known for known in self._names if known != name and known.endswith(name)), name)
         if name in self.cells:
             return self.cells[name]
         return self.globals.get(name, getattr(builtins, name, MISSING))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.fingerprints import scopes
-from everstate.topology.fingerprints.revealing import ASKING, LOOKING, REVEALING, SETTING
+from everstate.topology.fingerprints.revealing import ASKING, LOOKING, REVEALING, SETTING, is_private
 from everstate.topology.fingerprints.scopes import Function, Imported, Scope
 from everstate.topology.fingerprints.templates import Local, Open, Slot, Template, is_constant, numbered
 from everstate.topology.fingerprints.tree import Parameter, Tree, atom
@@ -225,7 +225,7 @@ class _Builder:
     # Names
 
     def _local(self, name: str, scope: Scope) -> Tree:
-        self.template.private |= name.startswith("__") and not name.endswith("__")
+        self.template.private |= is_private(name)
         binder = scope.binder(name)
         if binder is None:
             return ["global", name]
@@ -262,7 +262,7 @@ class _Builder:
         return ["Attribute", self.node(node.value, scope), node.attr, type(node.ctx).__name__]
 
     def _note(self, node: ast.Attribute) -> None:
-        self.template.private |= node.attr.startswith("__") and not node.attr.endswith("__")
+        self.template.private |= is_private(node.attr)
         self.template.looks |= node.attr in REVEALING
         self.template.stored |= {"*"} if node.attr in SETTING else set()
         if not isinstance(node.ctx, ast.Load):
@@ -273,6 +273,7 @@ class _Builder:
         """The slot of a name that means something outside; None if the function binds it."""
         if not isinstance(node.ctx, ast.Load):
             return None
+        self.template.private |= is_private(node.id)
         binder = scope.binder(node.id)
         imported = None if binder is None else binder.imported(node.id)
         if binder is not None and imported is None:

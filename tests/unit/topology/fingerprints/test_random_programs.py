@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.xfail(reason="some kinds of changes are not seen", strict=False)
-
 #: Edits of each program.
 EDITS = 6
 
