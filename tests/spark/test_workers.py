@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import time
 
 import psutil
 import pytest
 
 import everstate as es
+from everstate.engine.execution import Execution
 from everstate.engine.runner import Runner
 from everstate.engine.session import java_process
 
@@ -41,6 +43,37 @@ def test_workers_lost_now_and_then_are_no_reason_to_stop(spark, topics, log, cap
             assert wait(lambda seen=seen: topics.table("counts")["a"]["n"] == 2 * seen, 180), caplog.text
     finally:
         runner.stop()
+
+
+@pytest.mark.long
+def test_query_that_lives_without_a_thread_or_has_ended_without_a_word_is_started_again(spark, topics, log, caplog):
+    topics.create("words", partitions=1)
+    app = es.Service("watched", shards=1)
+    app.stream("words", schema={"word": str}).group_by("word").agg(n=es.count()).to("counts")
+    runner = Runner(app, log=log.url, session=spark, show=False, cores=2, trigger=0.1)
+    runner.start()
+    try:
+        topics.send("words", [("k", {"word": "a"})])
+        assert wait(lambda: topics.log.has_topic("counts") and topics.table("counts").get("a"), 180)
+        execution = running_query("watched")._jsq.streamingQuery()
+        alive = execution.state().get()
+        execution.stop()
+        execution.state().set(alive)  # Spark takes it for active, and its thread is gone
+        topics.send("words", [("k", {"word": "a"})])
+        assert wait(lambda: topics.table("counts")["a"]["n"] == 2, 180), caplog.text
+        running_query("watched").stop()
+        topics.send("words", [("k", {"word": "a"})])
+        assert wait(lambda: topics.table("counts")["a"]["n"] == 3, 180), caplog.text
+        assert "is started again" in caplog.text
+    finally:
+        runner.stop()
+
+
+def running_query(service):
+    """Spark's query; the service keeps it to itself."""
+    executions = [one for one in gc.get_objects() if isinstance(one, Execution)]
+    (found,) = [one._query for one in executions if one._query is not None and one.output.unit.service == service]
+    return found
 
 
 def kill_workers():

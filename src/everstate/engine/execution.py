@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from everstate.engine.sink import Sink
 from everstate.engine.topic_marks import require_ids
 from everstate.engine.watchdog import LOOK_S, Watchdog, thread_lives, work_of
 from everstate.generations.generation import own_dead_letters, own_topic
-from everstate.topology.errors import StalledError
+from everstate.topology.errors import LogBusyError, ResourceError, StalledError
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_AGAIN: Final = "Run the service again; it goes on where it was."
 #: A query that takes longer to its first batch has much to do, not processes to start.
 _COMING_UP_S: Final = 20.0
 _LOOK_AT_TOPICS_S: Final = 2.0
@@ -157,14 +159,17 @@ class Execution:
             self._done = self._sink.tally.batches
             self._backoff.succeeded()
         running, failure = self._state(self._query)
-        if running:
-            self._look_at_topics()
-            return True
-        if failure is None:
-            return False
-        # Spark's words for a topic that is gone name neither the topic nor what to do, and trying again does not help.
-        require_ids(self._topics, self._log)
-        self._retry(failure)
+        # A log that cannot be read for the moment says nothing of its topics.
+        with contextlib.suppress(ResourceError, LogBusyError):
+            if running:
+                self._look_at_topics()
+            elif failure is not None:
+                # Spark's words for a topic that is gone name neither it nor what to do, and trying again does not help.
+                require_ids(self._topics, self._log)
+        if running or (failure is None and self._once):
+            return running
+        # Nobody but this class stops a query: one that is to go on and has ended without a word is lost.
+        self._retry(failure or StalledError(f"the query of output {self.name!r} has ended by itself", hint=_AGAIN))
         return True
 
     def _retry(self, failure: BaseException) -> None:
@@ -205,9 +210,7 @@ class Execution:
             raise (
                 self._sink.failure
                 or query.exception()
-                or StalledError(
-                    f"the query of output {self.name!r} has lost its thread in Spark", hint="Run the service again."
-                )
+                or StalledError(f"the query of output {self.name!r} has lost its thread in Spark", hint=_AGAIN)
             )
         status = query.status
         sign = (self._sink.tally.batches, status["message"], status["isTriggerActive"])
