@@ -160,7 +160,7 @@ def long_built(spark, tmp_path_factory):
     runner = Runner(service(), log=log.url, session=spark, show=False, cores=2, trigger=0.1)
     runner.start()
     stores = output_folder(path) / "checkpoint" / "state"
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 900
     sent = 0
     # Spark uploads snapshots once a minute. Some batches more, and the newest version is not a snapshot itself.
     while time.monotonic() < deadline and not _snapshots_between(stores):
@@ -169,6 +169,7 @@ def long_built(spark, tmp_path_factory):
         time.sleep(0.3)
     runner.stop()
     log.close()
+    assert _snapshots_between(stores), "Spark has uploaded no later snapshot"
     return path, sent
 
 
