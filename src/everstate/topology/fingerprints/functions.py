@@ -147,7 +147,9 @@ def _template(node: FunctionNode, *, annotated: bool) -> Template:
 
 def _facts(reach: Reach, call: FunctionType, node: FunctionNode) -> None:
     """What a function says that changes no result by itself, with that of the functions and classes which it makes."""
-    inner = list(readings.inner(node))
+
+    def inner() -> list[Any]:
+        return list(readings.inner(node))
 
     def hints() -> Tree:
         try:
@@ -155,12 +157,12 @@ def _facts(reach: Reach, call: FunctionType, node: FunctionNode) -> None:
         except (NameError, TypeError, AttributeError):  # what it names is not there yet
             meant = {}
         own = [[name, reach.value(meant.get(name, part))] for name, part in call.__annotations__.items()]
-        return [own, [ast.unparse(hint) for part in inner for hint in _hints(part)]]
+        return [own, [ast.unparse(hint) for part in inner() for hint in _hints(part)]]
 
-    reach.fact("names", lambda: [call.__name__, call.__qualname__, [part.name for part in inner]])
-    reach.fact("class names", lambda: [part.name for part in inner if isinstance(part, ast.ClassDef)])
+    reach.fact("names", lambda: [call.__name__, call.__qualname__, [part.name for part in inner()]])
+    reach.fact("class names", lambda: [part.name for part in inner() if isinstance(part, ast.ClassDef)])
     reach.fact("modules", lambda: [call.__module__])
-    reach.fact("docs", lambda: [call.__doc__, [ast.get_docstring(part, clean=False) for part in inner]])
+    reach.fact("docs", lambda: [call.__doc__, [ast.get_docstring(part, clean=False) for part in inner()]])
     reach.fact("hints", hints)
 
 

@@ -127,6 +127,8 @@ class Reach:
 
     def read(self, kinds: frozenset[str], name: str) -> None:
         """Something reads names or texts that otherwise say nothing."""
+        if not kinds:
+            return
         if "places" in kinds:
             self.definitions[self._current].effects.append(Place("code", name, self.location))
         self._reads |= kinds

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from everstate.topology.fingerprints.scopes import Function
 
+_NOTHING: Final = frozenset[str]()
 _SIGNATURE: Final = frozenset({"signatures", "hints"})
 _ALL: Final = frozenset({"names", "class names", "modules", "class modules", "docs", "hints", "signatures", "order"})
 _NAMES: Final = frozenset({"names", "class names"})
@@ -122,8 +123,9 @@ def of_outsider(dotted: str) -> frozenset[str]:
 
 def of_text(text: str) -> frozenset[str]:
     """What may be read with a text that names an attribute, as in `getattr(thing, "__name__")`."""
-    found = _NAMED_TEXT.findall(text) if "_" in text else []
-    return frozenset().union(*(of_attribute(name) for name in found))
+    if "_" not in text:
+        return _NOTHING
+    return _NOTHING.union(*(of_attribute(name) for name in _NAMED_TEXT.findall(text)))
 
 
 def of_function(node: Function) -> frozenset[str]:

@@ -36,7 +36,7 @@ def value(reach: Reach, thing: Any) -> Tree:
     """
     leaf = atom(thing)
     if leaf is not None:
-        if leaf.kind == "str":
+        if leaf.kind == "str" and "_" in thing:
             reach.read(readings.of_text(thing), thing)
         # A number that does not equal itself is found in a list only if it is the very one.
         return leaf if thing == thing else reach.define(thing, lambda: leaf)  # noqa: PLR0124
