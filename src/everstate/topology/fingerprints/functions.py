@@ -16,6 +16,7 @@ from everstate.topology.fingerprints.scopes import all_arguments
 from everstate.topology.fingerprints.slots import Surroundings, all_known, cells, filled, filled_slot, watch
 from everstate.topology.fingerprints.sources import FunctionNode, syntax_of
 from everstate.topology.fingerprints.syntax import HARMLESS, decorators_template, last_name, template_of
+from everstate.topology.fingerprints.tree import atom
 from everstate.topology.location import Location
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ def _decorated(reach: Reach, call: FunctionType) -> Tree | None:
     template, around = decorators_template(node), Surroundings(inner)
     if not all_known(around, template):
         return None
-    return [reach.value(call.__wrapped__), template.tree, filled(reach, around, template)]  # type: ignore[attr-defined]
+    # A wrapper that was put around it by hand has its arguments here alone.
+    plain = [leaf for leaf in map(atom, cells(call).values()) if leaf is not None]
+    wrapped = reach.value(call.__wrapped__)  # type: ignore[attr-defined]
+    return [wrapped, template.tree, filled(reach, around, template), plain]
 
 
 def outsider(reach: Reach, thing: Any, origin: origins.Origin) -> None:

@@ -155,7 +155,8 @@ def _reduced(reach: Reach, thing: Any, reduce: Any) -> Tree:
         raise reach.refused(_unknown(thing), hint=_BY_VALUE) from error
     if isinstance(parts, str):
         return ["named", type(thing).__module__.partition(".")[0], parts]
-    return ["object", *(_reduced_part(reach, part) for part in parts)]
+    cause = [reach.value(thing.__cause__)] if isinstance(thing, BaseException) else []
+    return ["object", *(_reduced_part(reach, part) for part in parts), *cause]
 
 
 def _reduced_part(reach: Reach, part: Any) -> Tree:

@@ -35,6 +35,12 @@ def test_edits_of_classes_are_seen(group, tmp_path: Path) -> None:
     assert outcomes(tmp_path, group, HEAD) == {title: "refused" for title in edits(group) if title in REFUSED}
 
 
+def test_edits_in_less_common_places_are_seen(tmp_path: Path) -> None:
+    # What hides its values in C, or lets go of them, cannot be compared.
+    refused = {"instance of a class of C with attributes": "refused", "weak keys": "refused"}
+    assert outcomes(tmp_path, "corners", "") == refused
+
+
 def test_edits_of_pydantic_models_are_seen(tmp_path: Path) -> None:
     pytest.importorskip("pydantic")
     assert outcomes(tmp_path, "models", HEAD + "from pydantic import *\n") == {}

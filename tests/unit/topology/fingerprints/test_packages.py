@@ -120,6 +120,14 @@ def test_function_that_a_package_decorated_is_still_seen(site, tmp_path: Path) -
     assert one.fingerprint != other.fingerprint
 
 
+def test_argument_of_a_wrapper_that_was_put_around_a_decorated_function_by_hand_counts(site, tmp_path: Path) -> None:
+    inside = "    @functools.wraps(fn)\n    def call(*a):\n        return fn(*a) * times\n    return call\n"
+    install(site, "acme", "1.0", {"acme.py": f"import functools\ndef traced(fn, times=1):\n{inside}"})
+    before = "import acme\n@acme.traced\ndef one(x):\n    return x\nhelper = acme.traced(one, {})"
+    one, other = (printed(tmp_path / str(n), before.format(n), "helper(1)") for n in (2, 3))
+    assert one.fingerprint != other.fingerprint
+
+
 def test_annotations_of_a_function_that_a_package_decorated_count(site, tmp_path: Path) -> None:
     install(site, "acme", "1.0", {"acme.py": "def checked(fn):\n    return fn\n"})
     before = "import acme\n@acme.checked\ndef helper(x: {}):\n    return x"
