@@ -197,6 +197,16 @@ class Flow(Guiding):
     def __setitem__(self, key: object, value: object) -> NoReturn:
         refuse_subscript(type(self).__name__, key)
 
+    def __len__(self) -> int:
+        raise UnsupportedError(
+            f"a {type(self).__name__} has no length: rows keep coming",
+            location=caller(),
+            hint="Count them per group: group_by('customer').agg(orders=es.count())",
+        )
+
+    def __bool__(self) -> bool:
+        return True
+
     def _columns(self) -> tuple[str, ...]:
         # While an instance is copied or unpickled there is no node yet, and asking for one would come back here.
         return self.__dict__["node"].schema.names if "node" in self.__dict__ else ()

@@ -10,6 +10,7 @@ import polars as pl
 from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, predicate, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
+from everstate.topology.annotations import is_name
 from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
 from everstate.topology.keys import KeySpec
 from everstate.topology.nodes import (
@@ -194,7 +195,7 @@ def _flat(parts: Sequence[Any]) -> list[Any]:
 
 
 def _check_name(name: Any, location: Location | None) -> None:
-    if not isinstance(name, str) or not name or "\x00" in name:
+    if not isinstance(name, str) or not is_name(name):
         raise SchemaError(
             f"{shown(name)} cannot be the name of a column", location=location, hint="Use text that is not empty."
         )

@@ -17,7 +17,7 @@ from everstate.dsl.table import Table
 from everstate.topology import secrets
 from everstate.topology.calls import explained_class
 from everstate.topology.describe import Description
-from everstate.topology.errors import DefinitionError, NameClashError, SchemaError
+from everstate.topology.errors import DefinitionError, EverstateError, NameClashError, SchemaError
 from everstate.topology.keys import KeySpec
 from everstate.topology.location import Location, caller
 from everstate.topology.nodes import Kind, Latest, Node, OnChange, Output, Source
@@ -311,6 +311,7 @@ class Service(Guiding):
             settings: Operational settings by name, as the settings page lists them; and what the command line calls
                 `recalculate`, `accept_truncated`, `keep_topic`, `approve`, `take_over`, `standby`, `effects`, `plan`.
         """
+        switch("once", once, caller())
         self._start_runner(settings).run(once=once)
 
     def start(self, **settings: Any) -> None:
@@ -327,7 +328,11 @@ class Service(Guiding):
         _engine("clearing").clear_state(self)
 
     def _start_runner(self, settings: dict[str, Any]) -> Any:
-        self._runner = _engine("runner").Runner(self, **settings)
+        try:
+            self._runner = _engine("runner").Runner(self, **settings)
+        except EverstateError as error:
+            error.location = error.location or caller()
+            raise
         return self._runner
 
 

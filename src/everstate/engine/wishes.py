@@ -5,15 +5,12 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from everstate.plan.actions import Plan
 from everstate.plan.document import from_json
 from everstate.plan.facts import Options
 from everstate.topology.errors import ConfigurationError, EverstateError
-
-if TYPE_CHECKING:
-    from everstate.plan.actions import Plan
-
 
 #: A plan has some kilobytes for each output; this is far beyond any.
 LARGEST: Final = 64_000_000
@@ -76,8 +73,14 @@ class Wishes:
         for name in ("recalculate", "accept_truncated"):
             if name in given:
                 given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
-        if isinstance(given.get("plan"), (str, Path)):
-            given["plan"] = read_plan(Path(given["plan"]))
+        plan = given.get("plan")
+        if isinstance(plan, (str, Path)):
+            given["plan"] = read_plan(Path(plan))
+        elif plan is not None and not isinstance(plan, Plan):
+            raise ConfigurationError(
+                f"plan= is a {type(plan).__name__}, and neither a plan nor the path of one",
+                hint="Write one: everstate plan SERVICE.py --out FILE",
+            )
         return replace(self, **given)
 
     def options(self, shards: int | None) -> Options:

@@ -221,6 +221,22 @@ def _instead(annotation: Any, origin: Any) -> str:
     return next((hint for fits, hint in cases if fits), _SUPPORTED)
 
 
+def is_name(name: str) -> bool:
+    """Whether a column may have this name."""
+    try:
+        return bool(name) and b"\x00" not in name.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+
+
+def _has_words(annotation: object) -> bool:
+    """Whether its text says what it is: not where it lies in memory, nor an error."""
+    try:
+        return "0x" not in repr(annotation)
+    except Exception:  # noqa: BLE001 - code of the user's
+        return False
+
+
 def _one_of(part: object, kinds: tuple[object, ...]) -> bool:
     # By identity: a frame, or whatever else was passed by mistake, need not compare as other values do.
     return any(part is kind for kind in kinds)
@@ -243,6 +259,6 @@ def _shown(annotation: object) -> str:
         return "the dict"
     if dataclasses.is_dataclass(annotation) and not isinstance(annotation, type):
         return f"an instance of {type(annotation).__name__}"
-    if not isinstance(annotation, type) and not typing.get_origin(annotation) and "0x" in repr(annotation):
+    if not isinstance(annotation, type) and not typing.get_origin(annotation) and not _has_words(annotation):
         return f"<{type(annotation).__name__}>"
     return annotation.__name__ if isinstance(annotation, type) and not typing.get_args(annotation) else str(annotation)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from everstate.topology.annotations import field_of, record_fields
+from everstate.topology.annotations import field_of, is_name, record_fields
 from everstate.topology.errors import SchemaError, UnknownColumnError
 from everstate.topology.types import DataType, Field, TypeMistakeError, of_polars
 
@@ -148,9 +148,11 @@ def _checked(fields: list[Field], location: Location | None, *, may_be_empty: bo
     if not names and not may_be_empty:
         raise SchemaError("schema: it has no columns", location=location, hint="Give it at least one column.")
     for name in names:
-        if not name or "\x00" in name:
+        if not is_name(name):
             raise SchemaError(
-                "schema: a column has an empty name, or a NUL in it", location=location, hint="Give it a name."
+                "schema: a column has an empty name, or one that UTF-8 cannot hold, or a NUL in it",
+                location=location,
+                hint="Give it a name.",
             )
         if name.startswith("$"):
             raise SchemaError(

@@ -222,6 +222,11 @@ class Plain:
     pass
 
 
+class Silent:
+    def __repr__(self) -> str:
+        raise RuntimeError("it has no text")
+
+
 class Document(TypedDict, total=False):
     name: str
     size: int

@@ -10,6 +10,7 @@ import everstate as es
 from everstate import col
 from everstate.topology.errors import (
     CallError,
+    ConfigurationError,
     DefinitionError,
     FunctionError,
     NameClashError,
@@ -265,6 +266,11 @@ def _option_calls() -> list[Wrong]:
         ("config without a default", CallError, lambda: app.config("least")),
         ("declare of a function", CallError, lambda: es.declare(shop.one)),
         ("declare with an unknown option", CallError, lambda: es.declare(file="rates.csv")),
+        ("run with an unknown setting", ConfigurationError, lambda: app.run(onec=True)),
+        ("run with a setting of a wrong type", ConfigurationError, lambda: app.run(once=True, trigger="soon")),
+        ("run with a plan that is a number", ConfigurationError, lambda: app.run(once=True, plan=5)),
+        ("run with a plan that is not there", ConfigurationError, lambda: app.run(once=True, plan="/nowhere")),
+        ("run once that is text", DefinitionError, lambda: app.run(once="yes")),
         ("run with a place", CallError, lambda: app.run(True)),
         ("driver without a service", CallError, es.testing.Driver),
         ("driver with an unknown option", CallError, lambda: es.testing.Driver(app, partition=2)),

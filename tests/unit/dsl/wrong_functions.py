@@ -173,6 +173,8 @@ _SCHEMAS: dict[str, Any] = {
     "an empty name": {"": str},
     "a reserved name": {"$key": str},
     "another reserved name": {"$ts": int, "a": int},
+    "half of a surrogate pair": {"\ud800": int},
+    "an object whose text fails": {"a": shop.Silent()},
     "a NUL in a name": {"a\x00b": str},
     "a NUL in a nested name": {"a": {"b\x00": str}},
     "complex numbers": {"a": complex},

@@ -121,6 +121,7 @@ def _absent_calls() -> list[Wrong]:
         ("table[column]", UnsupportedError, lambda: orders()["amount"]),
         ("table[condition]", UnsupportedError, lambda: orders()[col("amount") > 1]),
         ("table[column] = expression", UnsupportedError, lambda: orders().__setitem__("x", col("amount"))),
+        ("length of a table", UnsupportedError, lambda: len(orders())),
         ("for row in a stream", UnsupportedError, lambda: list(events())),
     ]
 
