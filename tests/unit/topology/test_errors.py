@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import pickle
 from pathlib import Path
 
@@ -17,8 +18,6 @@ SOURCES = sorted(Path(everstate.__file__).parent.rglob("*.py"))
 KINDS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, EverstateError)
 }
-#: They make their hint themselves.
-OWN_HINT = {"UnknownColumnError", "TopicNotFoundError", "TopicExistsError"}
 
 
 def raised_without_hint(path: Path) -> list[str]:
@@ -31,8 +30,10 @@ def raised_without_hint(path: Path) -> list[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         name = getattr(node.func, "id", getattr(node.func, "attr", "")) if isinstance(node, ast.Call) else ""
         kind = KINDS.get(name)
-        if kind is None or name in OWN_HINT or kind.cure or issubclass(kind, RecordError):
+        if kind is None or kind.cure or issubclass(kind, RecordError):
             continue
+        if kind.__init__ is not EverstateError.__init__:
+            continue  # it makes its hint itself, as the next test says
         if not any(keyword.arg in {"hint", None} for keyword in node.keywords):
             found.append(f"{path.name}:{node.lineno}: {name}")
     return found
@@ -41,6 +42,14 @@ def raised_without_hint(path: Path) -> list[str]:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_error_that_is_raised_has_a_hint(path) -> None:
     assert raised_without_hint(path) == []
+
+
+def test_errors_that_make_their_message_make_their_hint() -> None:
+    own = [kind for kind in KINDS.values() if kind.__init__ is not EverstateError.__init__]
+    given = {"column": "x", "available": ["a"], "topic": "orders"}
+    for kind in own:
+        names = [p for p, q in inspect.signature(kind).parameters.items() if q.default is q.empty]
+        assert kind(**{name: given.get(name, "x") for name in names}).hint, kind
 
 
 def test_search_for_errors_without_a_hint_finds_one(tmp_path) -> None:
