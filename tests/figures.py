@@ -14,11 +14,19 @@ KILLED: Counter[str] = Counter()
 PAIRED: Counter[str] = Counter()
 #: What became of logs whose files were damaged.
 DAMAGED: Counter[str] = Counter()
+#: Refactorings of random programs that were no change, by kind.
+REWRITTEN: Counter[str] = Counter()
 
 
 def taken() -> dict[str, dict[str, int]]:
     """The figures of this process, as plain values."""
-    return {"played": dict(PLAYED), "killed": dict(KILLED), "paired": dict(PAIRED), "damaged": dict(DAMAGED)}
+    return {
+        "played": dict(PLAYED),
+        "killed": dict(KILLED),
+        "paired": dict(PAIRED),
+        "rewritten": dict(REWRITTEN),
+        "damaged": dict(DAMAGED),
+    }
 
 
 def add(figures: dict[str, dict[str, int]]) -> None:
@@ -26,6 +34,7 @@ def add(figures: dict[str, dict[str, int]]) -> None:
     PLAYED.update(figures.get("played", {}))
     KILLED.update(figures.get("killed", {}))
     PAIRED.update(figures.get("paired", {}))
+    REWRITTEN.update(figures.get("rewritten", {}))
     DAMAGED.update(figures.get("damaged", {}))
 
 
@@ -40,6 +49,9 @@ def lines() -> list[str]:
     if PAIRED:
         outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in sorted(PAIRED.items()))
         found.append(f"edits of random programs: {outcomes}")
+    if REWRITTEN:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(REWRITTEN.items()))
+        found.append(f"refactorings of random programs that are no change: {kinds}")
     if DAMAGED:
         outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in sorted(DAMAGED.items()))
         found.append(f"logs with damaged files: {outcomes}")

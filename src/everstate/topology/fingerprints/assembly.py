@@ -13,7 +13,8 @@ from everstate.topology.fingerprints.blocks import NOTHING, without_last
 from everstate.topology.fingerprints.evaluation import Usage, is_function
 from everstate.topology.fingerprints.holes import Hole
 from everstate.topology.fingerprints.inlining import bound_arguments, is_call
-from everstate.topology.fingerprints.templates import Local
+from everstate.topology.fingerprints.templates import Local, is_constant
+from everstate.topology.fingerprints.tree import Atom
 
 if TYPE_CHECKING:
     from everstate.topology.fingerprints.tree import Tree
@@ -68,7 +69,8 @@ class Assembly:
             return self._call(part)
         if not self.plain and is_function(part):
             return [self.tree(inner) for inner in [*part[:4], without_last(part[4], NOTHING)]]
-        return [self.tree(inner) for inner in part]
+        found = [self.tree(inner) for inner in part]
+        return found if self.plain else _folded(found)
 
     def _hole(self, hole: Hole) -> Tree:
         if not self.plain and hole.attribute is not None:
@@ -99,6 +101,19 @@ class Assembly:
             return given
         inert = [pair for pair in given if self.usage.is_inert(pair[1])]
         return [pair for pair in given if pair not in inert] + sorted(inert, key=lambda pair: pair[0])
+
+
+def _folded(tree: Tree) -> Tree:
+    """A tuple of constants and a negative number as the constants that they are, wherever their parts came from."""
+    if tree[:1] == ["Tuple"] and len(tree) == 2 and tree[1][1] and all(map(is_constant, tree[1][1])):
+        return ["tuple", tree[1][1]]
+    if tree[:2] == ["UnaryOp", ["op", ["USub"]]] and isinstance(tree[2][1], Atom):
+        leaf = tree[2][1]
+        if leaf.kind == "int":
+            return Atom("int", hex(-int(leaf.text, 16)), leaf.written)
+        if leaf.kind == "float":
+            return Atom("float", (-float.fromhex(leaf.text)).hex(), leaf.written)
+    return tree
 
 
 def _numbered(called: Any, call: Tree) -> list[tuple[int, Tree]] | None:

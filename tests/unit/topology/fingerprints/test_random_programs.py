@@ -1,4 +1,4 @@
-"""Random programs and edits of them: an edit that changes results changes the fingerprint, or is refused."""
+"""Random programs and edits of them: one that changes results is seen or refused, a refactoring is no change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.figures import PAIRED
+from tests.figures import PAIRED, REWRITTEN
 from tests.unit.topology.fingerprints.random_programs.grammar import program
 from tests.unit.topology.fingerprints.random_programs.mutations import mutated
+from tests.unit.topology.fingerprints.random_programs.refactorings import refactored
 from tests.unit.topology.fingerprints.random_programs.trial import Trial, tried
 
 if TYPE_CHECKING:
@@ -73,3 +74,34 @@ def test_edit_of_a_random_program_that_changes_results_is_seen_or_refused(part, 
 def test_edits_of_thousands_of_random_programs_are_seen_or_refused(part, tmp_path: Path) -> None:
     first = 1_000 + part * 100
     assert not [miss for seed in range(first, first + 100) for miss in missed(tmp_path, seed)]
+
+
+def recalculated(folder: Path, seed: int) -> Iterator[str]:
+    """Refactorings of one random program that were taken for changes, for people."""
+    random = Random(seed)
+    texts = program(random, random.choice((1, 1, 2, 3)))
+    before = tried(folder, texts)
+    for _ in range(EDITS):
+        edit = refactored(random, texts)
+        if edit is None or before.results is None or before.refusal:
+            continue
+        kind, changed = edit
+        after = tried(folder, changed)
+        assert after.results == before.results, f"seed {seed}, {kind}: {difference(texts, changed)}"
+        same = after.fingerprint == before.fingerprint
+        REWRITTEN[kind if same else f"{kind} (a change)"] += 1
+        # What sets attributes by name may set those of any class, so its constants are none.
+        if not same and kind != "constant to a class":
+            yield f"seed {seed}, {kind}: {difference(texts, changed)}"
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_refactoring_of_a_random_program_is_no_change(part, tmp_path: Path) -> None:
+    assert not [one for seed in range(part * 15, part * 15 + 15) for one in recalculated(tmp_path, seed)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_refactorings_of_many_random_programs_are_no_changes(part, tmp_path: Path) -> None:
+    first = 1_000 + part * 100
+    assert not [one for seed in range(first, first + 100) for one in recalculated(tmp_path, seed)]
