@@ -25,7 +25,8 @@ def check_log(home: Path, log: Log) -> None:
     Raises:
         StateError: If it belongs to another one.
     """
-    known = read_document(home / LOG_FILE)
+    # Whether there can be state in this place is for whoever makes the folder to say.
+    known = read_document(home / LOG_FILE) if home.is_dir() else None
     if known is None or known.get("id") == log.id:
         return
     there = f"the log in {log.url} is another one" if log.id else f"there is no log in {log.url}"

@@ -50,3 +50,9 @@ def test_state_whose_note_is_damaged_is_named(log, tmp_path):
     path.write_bytes(path.read_bytes().replace(b'"id": "', b'"id": "0'))
     with pytest.raises(CheckpointDamagedError):
         check_log(tmp_path / "state", log)
+
+
+def test_state_in_a_place_that_is_no_folder_belongs_to_no_log(log, tmp_path):
+    (tmp_path / "file").write_text("")
+    check_log(tmp_path / "file", log)
+    check_log(tmp_path / "file" / "inside", log)
