@@ -33,6 +33,7 @@ class Declaration:
         network: What it asks over the network, in words; they belong to the fingerprint.
         environment: Environment variables; their values belong to the fingerprint.
         version: Of everything else about it that cannot be seen; it belongs to the fingerprint.
+        pure: Packages, modules or functions that depend on their arguments alone.
         location: Where it was declared.
     """
 
@@ -42,14 +43,14 @@ class Declaration:
     network: str = ""
     environment: tuple[str, ...] = ()
     version: str = ""
+    pure: tuple[str, ...] = ()
     location: Location | None = None
 
     @property
-    def covers(self) -> frozenset[str]:
-        """The kinds of effects that are declared."""
-        named = {"clock": self.clock, "random": self.random, "files": self.files, "network": self.network}
-        more = {"environment": self.environment, "process": self.version, "code": self.version}
-        return frozenset(kind for kind, said in {**named, **more}.items() if said)
+    def words(self) -> frozenset[str]:
+        """The words of `declare` that are used, but for `pure`."""
+        names = ("clock", "random", "files", "network", "environment", "version")
+        return frozenset(name for name in names if getattr(self, name))
 
     def meaning(self) -> list[Any]:
         """What enters the fingerprint.
@@ -59,7 +60,7 @@ class Declaration:
         """
         files = [self._content(Path(file)) for file in self.files]
         values = [[name, _hash(os.environ.get(name, "").encode()), name in os.environ] for name in self.environment]
-        return [self.clock, self.random, files, self.network, values, self.version]
+        return [self.clock, self.random, files, self.network, values, self.version, sorted(self.pure)]
 
     def _content(self, path: Path) -> list[str]:
         if path.is_dir():
@@ -97,6 +98,7 @@ def declare(
     network: str = "",
     environment: Sequence[str] = (),
     version: str = "",
+    pure: Sequence[str] = (),
 ) -> Callable[[_Callable], _Callable]:
     """Say what a function reads besides its arguments; without it, such a function is refused.
 
@@ -116,9 +118,11 @@ def declare(
         network: What it asks over the network, in words: change them when the answers change.
         environment: The environment variables that it reads.
         version: Of what cannot be seen at all, such as a program that it starts or a function without source.
+        pure: Packages, modules or functions that are refused, and of which you know that they depend on their arguments
+            alone, such as `["scipy.special"]`. The versions of packages are part of the fingerprint anyway.
     """
     location = caller()
-    for name, given in {"files": files, "environment": environment}.items():
+    for name, given in {"files": files, "environment": environment, "pure": pure}.items():
         if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Sequence):
             raise DefinitionError(f"{name}= takes a list of names", location=location, hint=f"{name}=[{given!r}]")
     _check_declared({"clock": clock, "random": random}, bool, "True or False", location)
@@ -134,6 +138,7 @@ def declare(
         network=network,
         environment=tuple(environment),
         version=version,
+        pure=tuple(pure),
         location=location,
     )
 

@@ -1,4 +1,4 @@
-"""What of Python and well-known packages gives another result each time it is called."""
+"""What a function does besides its arguments and result, and what is said to the user about it."""
 
 from __future__ import annotations
 
@@ -6,74 +6,79 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from everstate.topology.errors import FingerprintError
+from everstate.topology.fingerprints.known import UNKNOWN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from everstate.topology.declarations import Declaration
     from everstate.topology.location import Location
 
-#: Names by kind; a name stands for everything below it, and `read_*` for all that begin so.
-_NAMES: Final[dict[str, str]] = {
-    "clock": """
-        time datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today datetime.date.today
-        pandas.Timestamp.now pandas.Timestamp.utcnow pandas.Timestamp.today
-    """,
-    "random": """
-        random secrets os.urandom os.getrandom uuid.uuid1 uuid.uuid4 uuid.uuid6 uuid.uuid7 uuid.getnode numpy.random
-        builtins.hash builtins.id
-    """,
-    "files": """
-        io.open io.open_code io.FileIO builtins.open builtins.input os pathlib.Path.* shutil tempfile glob fileinput
-        linecache mmap sqlite3 dbm shelve zipfile tarfile gzip.open bz2.open lzma.open codecs.open importlib.resources
-        pkgutil.get_data polars.read_* polars.scan_* pandas.read_* numpy.load numpy.loadtxt numpy.genfromtxt
-        numpy.fromfile numpy.memmap duckdb
-    """,
-    "network": """
-        socket ssl http.client http.server http.cookiejar urllib.request ftplib smtplib imaplib poplib nntplib telnetlib
-        xmlrpc socketserver select selectors webbrowser asyncio.open_connection asyncio.start_server requests httpx
-        aiohttp urllib3 websockets websocket boto3 botocore aiobotocore redis valkey psycopg psycopg2 asyncpg pymysql
-        mysql MySQLdb pyodbc oracledb cx_Oracle sqlalchemy pymongo motor cassandra elasticsearch opensearchpy kafka
-        confluent_kafka aiokafka grpc paramiko fsspec s3fs gcsfs google.cloud azure openai anthropic snowflake
-    """,
-    "process": """
-        subprocess pty multiprocessing os.system os.popen os.exec* os.spawn* os.posix_spawn* os.fork os.forkpty os.kill
-        concurrent.futures.ProcessPoolExecutor
-    """,
-    "environment": """
-        os.environ os.environb os._Environ os.getenv os.getenvb os.getcwd os.getcwdb os.getpid os.getppid os.getlogin
-        os.uname os.cpu_count os.process_cpu_count os.path.expanduser os.path.expandvars os.path.abspath
-        pathlib.Path.cwd pathlib.Path.home platform getpass sys.argv sys.flags sys.path sys.modules
-    """,
-    "code": """
-        builtins.eval builtins.exec builtins.compile builtins.__import__ builtins.globals importlib.import_module
-        importlib.reload runpy ctypes cffi
-    """,
-    "": """
-        time.sleep time.struct_time time.strptime os.path os.sep os.fspath os.fsencode os.fsdecode os.PathLike
-        os.linesep os.altsep os.extsep os.curdir os.pardir os.pathsep os.name os.strerror os.error zipfile.BadZipFile
-        pathlib.Path.joinpath pathlib.Path.with_* pathlib.Path.relative_to pathlib.Path.is_relative_to
-        pathlib.Path.is_absolute pathlib.Path.as_* pathlib.Path.match pathlib.Path.full_match pathlib.Path.name
-        pathlib.Path.stem pathlib.Path.suffix pathlib.Path.suffixes pathlib.Path.parent pathlib.Path.parents
-        pathlib.Path.parts pathlib.Path.root pathlib.Path.drive pathlib.Path.anchor pathlib.Path.__new__
-        socket.error socket.timeout subprocess.CalledProcessError requests.exceptions httpx.HTTPError
-    """,
-}
-_FILE_TESTS: Final = "exists lexists isfile isdir islink ismount getsize getmtime getctime getatime realpath samefile"
-_TABLE: Final = {
-    **{name: kind for kind, names in _NAMES.items() for name in names.split()},
-    **{f"os.path.{name}": "files" for name in _FILE_TESTS.split()},
-}
-#: Methods of pathlib's paths, where a path is at hand but it cannot be told which thing is one.
-_PATH_METHODS: Final = (
-    "read_text read_bytes write_text write_bytes iterdir glob rglob walk exists is_file is_dir stat open"
-)
-PATH_METHODS: Final = frozenset(_PATH_METHODS.split())
+_REPEATED: Final = ", so results could not be repeated"
 _SAYING: Final[dict[str, tuple[str, str]]] = {
     "clock": ("reads the clock", "Take the time from the record, or declare it: @es.declare(clock=True)"),
     "random": ("differs each time it is called", "Derive it from the record, or declare it: @es.declare(random=True)"),
+    "order": (
+        "has another order in every process",
+        "Sort it: sorted(...), .sort(...), or maintain_order=True; or declare it: @es.declare(random=True)",
+    ),
+    "address": (
+        "shows where in memory it is",
+        "Give its class a __repr__, or show what is in it; or declare it: @es.declare(random=True)",
+    ),
+    "zone": (
+        "depends on the time zone of the machine",
+        'Say which time zone: datetime.UTC or ZoneInfo("NAME"); or declare it: @es.declare(environment=["TZ"])',
+    ),
     "files": ("reads files", "Read it before the service is built, or declare it: @es.declare(files=[PATH])"),
     "network": ("uses the network", 'Make it a source topic, or declare it: @es.declare(network="what it asks")'),
-    "environment": ("reads the environment", 'Use app.config(), or declare it: @es.declare(environment=["NAME"])'),
-    "process": ("starts programs", 'Declare which version it is: @es.declare(version="1")'),
+    "environment": (
+        "depends on the machine or the process",
+        'Use app.config(), or declare it: @es.declare(environment=["NAME"])',
+    ),
+    "settings": (
+        "uses settings of the process, which the workers do not share",
+        'Say it where it is used, or declare it: @es.declare(version="1")',
+    ),
+    "process": ("starts programs or threads", 'Declare which version it is: @es.declare(version="1")'),
     "code": ("runs code that is not there yet", 'Declare which version it is: @es.declare(version="1")'),
+    UNKNOWN: (
+        "is not known to depend on its arguments alone",
+        'If it does, say so: @es.declare(pure=["{name}"])',
+    ),
+}
+#: Better words for some, by the name or what it begins with.
+_HINTS: Final[dict[str, str]] = {
+    "decimal.": 'Use "with decimal.localcontext(prec=6):" or decimal.Context(prec=6) inside the function.',
+    "numpy.seterr": 'Use "with numpy.errstate(...):" inside the function.',
+    "numpy.set_printoptions": 'Use "with numpy.printoptions(...):" inside the function.',
+    "pandas.set_option": 'Use "with pandas.option_context(...):" inside the function.',
+    "pandas.options": 'Use "with pandas.option_context(...):" inside the function.',
+    "polars.Config": 'Use "with polars.Config(...):" around what needs it, and declare it: @es.declare(version="1")',
+    "warnings.": 'Use "with warnings.catch_warnings():" around it.',
+    "gzip.": "Say the time that is written into it: mtime=0",
+    "random.Random": "Give it a seed that comes from the record.",
+    "numpy.random": "Use numpy.random.default_rng(SEED) inside the function, with a seed that comes from the record.",
+    "dateutil.parser.parse": "Say what fills the parts that are not given: default=datetime(2000, 1, 1)",
+    "dateutil.rrule": "Say when it begins: dtstart=",
+    "builtins.hash": "Use hashlib, or zlib.crc32 of the encoded text; or declare it: @es.declare(random=True)",
+    "pickle.": 'Use json; or declare it: @es.declare(version="1")',
+    "logging.": "Only write to loggers; take times and levels from the record or from app.config().",
+    "threading.": 'Leave it out: rows of one key never meet in two threads. Or declare it: @es.declare(version="1")',
+    "polars.*.sample": "Give a seed: seed=1; or declare it: @es.declare(random=True)",
+    "polars.*.shuffle": "Give a seed: seed=1; or declare it: @es.declare(random=True)",
+    "pandas.*.sample": "Give a seed: random_state=1; or declare it: @es.declare(random=True)",
+    "pandas.*.query": 'Write the expression as a literal text without "@"; or declare it: @es.declare(version="1")',
+    "pandas.*.eval": 'Write the expression as a literal text without "@"; or declare it: @es.declare(version="1")',
+}
+#: Which of `es.declare`'s words cover which kinds of effects.
+_COVERS: Final[dict[str, tuple[str, ...]]] = {
+    "clock": ("clock",),
+    "random": ("random", "order", "address"),
+    "files": ("files",),
+    "network": ("network",),
+    "environment": ("environment", "zone"),
+    "version": ("process", "code", "settings", UNKNOWN),
 }
 
 
@@ -82,50 +87,71 @@ class Effect:
     """Something that a function does besides its arguments and result.
 
     Attributes:
-        kind: What `es.declare` calls it.
+        kind: What it does.
         name: Through which function.
         location: Where the user's code reaches it.
+        saying: What to say instead of the words for its kind.
     """
 
     kind: str
     name: str
     location: Location | None
+    saying: str = ""
 
     def refused(self) -> FingerprintError:
         """The error for it."""
         what, hint = _SAYING[self.kind]
-        return FingerprintError(
-            f"{self.name} {what}, so results could not be repeated", location=self.location, hint=hint
-        )
+        better = next((text for begin, text in _HINTS.items() if self.name.startswith(begin)), "")
+        if better and "@es.declare" not in better:
+            better = f"{better} Or declare it: @es.declare({_declared(self.kind)})"
+        shown = self.name.replace(".*.", " ... .")
+        message = f"{shown} {self.saying or what}{_REPEATED if self.kind != UNKNOWN else ''}"
+        return FingerprintError(message, location=self.location, hint=better or hint.format(name=_package(self.name)))
 
 
-def kind_of(name: str) -> str | None:
-    """The kind of effect that a dotted name has; None if it has none."""
+@dataclass(frozen=True)
+class Cover:
+    """What has been declared on the way to a definition.
+
+    Attributes:
+        kinds: The kinds of effects.
+        names: The names that were said to be pure.
+    """
+
+    kinds: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def with_(self, declaration: Declaration | None) -> Cover:
+        """What is covered below a definition that declares something."""
+        if declaration is None:
+            return self
+        kinds = {kind for word in declaration.words for kind in _COVERS[word]}
+        return Cover(self.kinds | kinds, self.names | set(declaration.pure))
+
+    def has(self, effect: Effect) -> bool:
+        """Whether an effect is declared."""
+        return effect.kind in self.kinds or _is_below(effect.name, self.names)
+
+
+def _is_below(name: str, names: Iterable[str]) -> bool:
+    return any(name == above or name.startswith(f"{above}.") for above in names)
+
+
+def _declared(kind: str) -> str:
+    word = next(word for word, kinds in _COVERS.items() if kind in kinds)
+    return {
+        "clock": "clock=True",
+        "random": "random=True",
+        "files": "files=[PATH]",
+        "network": 'network="what it asks"',
+        "environment": 'environment=["NAME"]',
+    }.get(word, 'version="1"')
+
+
+def _package(name: str) -> str:
+    """A name as users would declare it: the package or module, without private parts."""
     parts = name.split(".")
-    for length in range(len(parts), 0, -1):
-        known = _TABLE.get(".".join(parts[:length]))
-        if known is None:
-            known = _pattern(".".join(parts[: length - 1]), parts[length - 1])
-        if known is not None:
-            return known or None
-    return None
-
-
-def _pattern(above: str, name: str) -> str | None:
-    for pattern in _patterns().get(above, ()):
-        if name.startswith(pattern[0]):
-            return pattern[1]
-    return None
-
-
-def _patterns() -> dict[str, list[tuple[str, str]]]:
-    if not _known_patterns:
-        starred = [(name[:-1], kind) for name, kind in _TABLE.items() if name.endswith("*")]
-        # The longest first, so that what is said of `with_*` wins over what is said of all.
-        for name, kind in sorted(starred, key=lambda item: -len(item[0])):
-            above, _, begin = name.rpartition(".")
-            _known_patterns.setdefault(above, []).append((begin, kind))
-    return _known_patterns
-
-
-_known_patterns: dict[str, list[tuple[str, str]]] = {}
+    if parts[0].startswith("_"):
+        return name
+    public = [part for part in parts if not part.startswith("_")]
+    return ".".join(public[:2]) if len(public) > 2 else public[0]

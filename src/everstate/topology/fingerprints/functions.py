@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.topology.declarations import DECLARED, declaration_of
-from everstate.topology.fingerprints import origins, readings
+from everstate.topology.fingerprints import origins, process, readings
 from everstate.topology.fingerprints.assembly import Assembly
 from everstate.topology.fingerprints.outsiders import name_of, package_name
 from everstate.topology.fingerprints.scopes import all_arguments
@@ -81,6 +81,10 @@ def _decorated(reach: Reach, call: FunctionType) -> Tree | None:
 def outsider(reach: Reach, thing: Any, origin: origins.Origin) -> None:
     """Note that something is reached that is not the user's."""
     reach.name(name_of(thing))
+    if isinstance(thing, type):
+        name = process.patched(thing)
+        if name:
+            reach.effect("settings", f"{name_of(thing)}.{name}", process.PATCHED)
     if origin.kind == "package":
         reach.package(origin.package)
     if origin.kind in ("package", "library"):
@@ -120,6 +124,7 @@ def _assembled(reach: Reach, call: FunctionType, template: Template) -> tuple[Tr
         reach.stored |= its.stored
         _note_readings(reach, included, its, around)
         watch(reach, around, its)
+        reach.function(around)
         for name, line in its.methods.items():
             reach.method(name, Location(around.file, line))
     return tree, [filled_slot(reach, hole.around, hole.slot) for hole in assembly.holes]

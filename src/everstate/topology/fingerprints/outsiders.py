@@ -11,6 +11,8 @@ import sys
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
+from everstate.topology.fingerprints import origins
+
 #: Where the contents of private modules are to be found; `_x` is looked for in `x`, `x._y` in `x`.
 _PUBLIC: Final[dict[str, str]] = {
     "posix": "os",
@@ -95,3 +97,18 @@ def package_name(thing: Any) -> str:
         owner = holder if isinstance(holder, type) else type(holder)
         module, name = owner.__module__, f"{owner.__qualname__}.{thing.__name__}"
     return f"{module.partition('.')[0]}.{name}"
+
+
+def kept_name(thing: Any) -> str | None:
+    """The shortest name under which a package keeps an object of one of its own classes; None if it does not."""
+    place = str(type(thing).__module__)
+    if origins.of_object(type(thing)).kind != "package":
+        return None
+    parts = place.split(".")
+    for length in range(1, len(parts) + 1):
+        module = ".".join(parts[:length])
+        held = vars(sys.modules[module]) if module in sys.modules else {}
+        name = next((name for name, value in held.items() if value is thing), None)
+        if name is not None:
+            return f"{module}.{name}"
+    return None

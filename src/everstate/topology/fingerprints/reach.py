@@ -6,25 +6,35 @@ them. The numbers stand for the names: moving or renaming a function changes non
 
 from __future__ import annotations
 
+import random
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from everstate.topology.errors import DefinitionError, FingerprintError
-from everstate.topology.fingerprints import effects, functions, readings, values
+from everstate.topology.fingerprints import functions, known, process, readings, values
 from everstate.topology.fingerprints.canonical import Forms
+from everstate.topology.fingerprints.conditions import excused
 from everstate.topology.fingerprints.distributions import versions_of, zone_data_version
-from everstate.topology.fingerprints.effects import Effect
+from everstate.topology.fingerprints.effects import Cover, Effect
 from everstate.topology.fingerprints.holes import with_attributes
+from everstate.topology.fingerprints.judging import Judge
 from everstate.topology.fingerprints.origins import LIBRARIES
+from everstate.topology.fingerprints.outsiders import name_of
 from everstate.topology.fingerprints.readings import Place
 from everstate.topology.fingerprints.revealing import SETTERS, reveals
 from everstate.topology.fingerprints.tree import Ref, Tree, atom, digest
+from everstate.topology.fingerprints.usage import usage_of_function
+from everstate.topology.fingerprints.zones import local_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from everstate.topology.declarations import Declaration
+    from everstate.topology.fingerprints.slots import Surroundings
+    from everstate.topology.fingerprints.templates import Slot
     from everstate.topology.location import Location
 
 
@@ -70,7 +80,10 @@ class Reach:
         self._kept: list[object] = []  # a number belongs to an object, so its address must not be given to another
         self._current = 0
         self._sorting: frozenset[int] = frozenset()
-        self._has_paths = False
+        self._judge = Judge()
+        self._slot: tuple[Surroundings, Slot] | None = None
+        self._cover = Cover()  # all that is declared, wherever
+        self._lost: list[Effect] = []
         self.forms = Forms(functions.template_of_function, plain=plain)
         self._reads: set[str] = set()
         self._facts: list[tuple[int, str, Callable[[], Tree]]] = []
@@ -89,20 +102,33 @@ class Reach:
             told = self._told()
         except RecursionError:
             raise self.refused("this is nested too deeply to be compared", hint="Use a flatter structure.") from None
-        except (FingerprintError, DefinitionError):
+        except FingerprintError:
+            # An effect that led to something that cannot be seen says more.
+            for effect in self._lost:
+                if not self._cover.has(effect):
+                    raise effect.refused() from None
+            raise
+        except DefinitionError:
             raise
         except Exception as error:
             raise self.refused(
                 f"this cannot be looked at: {type(error).__name__}: {error}",
                 hint='Pass plain values, or declare which version it is: @es.declare(version="1")',
             ) from error
-        self._check_effects()
+        self._judge_all()
         tree = [root, [definition.tree for definition in self.definitions[1:]]]
         tree = [*tree, told] if told else tree
         return with_attributes(tree, self.stored) if self.takes else tree
 
     def value(self, thing: Any) -> Tree:
         """The tree of anything, within this walk."""
+        if type(thing) is str:
+            self._judge.text(thing, self._current, self.location)
+        elif thing is sys.stdout or thing is sys.stderr:
+            return ["standard", "output"]  # what is written there is no result
+        elif isinstance(getattr(thing, "__self__", None), random.Random):
+            self.name(name_of(thing))
+            return ["standard", name_of(thing)]  # without the state of its generator
         return values.value(self, thing)
 
     def define(self, thing: object, build: Callable[[], Tree]) -> Ref:
@@ -114,14 +140,15 @@ class Reach:
             self.forms.looks |= isinstance(thing, type) and "__del__" in vars(thing)
             definition = Definition()
             self.definitions.append(definition)
-            before, self._current = self._current, number
+            before = (self._current, self._slot)
+            self._current, self._slot = number, None
             try:
                 definition.tree = build()
             except FingerprintError:
                 self._forget(number)
                 raise
             finally:
-                self._current = before
+                self._current, self._slot = before
         self.definitions[self._current].uses.append(number)
         return Ref(number)
 
@@ -161,12 +188,15 @@ class Reach:
     def declare(self, declaration: Declaration) -> Tree:
         """What the user said of the definition at hand."""
         self.definitions[self._current].declaration = declaration
+        self._cover = self._cover.with_(declaration)
         return declaration.meaning()
 
     def _forget(self, number: int) -> None:
         """What was begun and cannot be seen, with all that was met inside: nothing may refer to it."""
+        self._lost += [effect for definition in self.definitions[number:] for effect in definition.effects]
         del self.definitions[number:]
         self._facts = [fact for fact in self._facts if fact[0] < number]
+        self._judge.forget(number)
         self._numbers = {thing: known for thing, known in self._numbers.items() if known < number}
 
     def unordered(self, container: object, parts: Iterable[Any]) -> list[Tree]:
@@ -206,43 +236,82 @@ class Reach:
         """Time zones are reached."""
         self.packages["tzdata"] = zone_data_version()
 
-    def name(self, dotted: str) -> None:
+    def function(self, around: Surroundings) -> None:
+        """A function of the user's is walked."""
+        self._judge.see(self._current, around)
+
+    @contextmanager
+    def of_slot(self, around: Surroundings, slot: Slot) -> Iterator[None]:
+        """While what a name of a function stands for is walked."""
+        before, self._slot = self._slot, (around, slot)
+        try:
+            yield
+        finally:
+            self._slot = before
+
+    def name(self, dotted: str, thing: object = None) -> None:
         """Something outside the user's code is reached by this name."""
         if dotted.startswith("zoneinfo."):
             self.zone_data()
         self.forms.looks |= reveals(dotted)
         self.stored |= {"*"} if dotted in SETTERS else set()
-        if dotted == "pathlib.Path":
-            self._has_paths = True
         self.read(readings.of_outsider(dotted), dotted)
-        kind = effects.kind_of(dotted)
-        if kind is not None:
-            self.definitions[self._current].effects.append(Effect(kind, dotted, self.location))
+        self._judge.names.add(dotted)
+        if isinstance(thing, ModuleType):
+            self._judge.modules[dotted] = thing
+        kind = known.kind_of(dotted)
+        if kind and not self._is_excused(dotted):
+            self.effect(kind, dotted)
+
+    def effect(self, kind: str, name: str, saying: str = "") -> None:
+        """The definition at hand does something besides its arguments and result."""
+        self.definitions[self._current].effects.append(Effect(kind, name, self.location, saying))
+
+    def _is_excused(self, dotted: str) -> bool:
+        """Whether every use of the name at hand is one in which it has no effect."""
+        if self._slot is None:
+            return False
+        around, slot = self._slot
+        if dotted == "builtins.hash" and around.call.__name__ == "__hash__":
+            return True  # what it gives is used by sets and dicts alone; who asks for it otherwise is refused
+        uses = list(usage_of_function(around.call).of_slot(slot.name, slot.attributes))
+        return bool(uses) and all(excused(dotted, use) for use in uses)
 
     def method(self, name: str, location: Location | None) -> None:
         """An attribute of something that cannot be told."""
         if "places" in readings.of_attribute(name):
             self.definitions[self._current].effects.append(Place("code", name, location))
-        if name in effects.PATH_METHODS:
-            self.definitions[self._current].effects.append(Effect("files", f"pathlib.Path.{name}", location))
 
     def refused(self, message: str, *, hint: str) -> FingerprintError:
         """An error at the place where the walk is."""
         return FingerprintError(message, location=self.location, hint=hint)
 
+    def _judge_all(self) -> None:
+        for number, effect in self._judge.effects():
+            self.definitions[number].effects.append(effect)
+        # What a part is comes first: what it declares covers the settings, too.
+        first = self.definitions[:2][-1]
+        facts = {"texts": self._judge.formats, "recursive": self._is_recursive()}
+        first.effects.extend(process.changed(self._judge.names, self.location, **facts))
+        if self._judge.zone:
+            self.packages["time zone of the machine"] = local_zone()
+        self._check_effects()
+
+    def _is_recursive(self) -> bool:
+        """Whether a definition refers to itself, or to one before it."""
+        return any(use <= number for number, found in enumerate(self.definitions) for use in found.uses)
+
     def _check_effects(self) -> None:
         """Refuse what neither the definition itself nor one on the way to it has declared."""
-        waiting, seen = [(0, frozenset[str]())], set()
+        waiting, seen = [(0, Cover())], set()
         while waiting:
-            number, covered = waiting.pop()
+            number, above = waiting.pop()
             definition = self.definitions[number]
-            if definition.declaration is not None:
-                covered |= definition.declaration.covers
-            if (number, covered) in seen:
+            cover = above.with_(definition.declaration)
+            if (number, cover) in seen:
                 continue
-            seen.add((number, covered))
+            seen.add((number, cover))
             for effect in definition.effects:
-                unsure = effect.name.removeprefix("pathlib.Path.") in effects.PATH_METHODS and not self._has_paths
-                if effect.kind not in covered and not unsure:
+                if not cover.has(effect):
                     raise effect.refused()
-            waiting.extend((use, covered) for use in reversed(definition.uses))
+            waiting.extend((use, cover) for use in reversed(definition.uses))

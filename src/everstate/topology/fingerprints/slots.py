@@ -9,9 +9,11 @@ from abc import ABCMeta
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.fingerprints import origins, readings
+from everstate.topology.fingerprints import origins, process, readings
 from everstate.topology.fingerprints.distributions import owner_of_top
-from everstate.topology.fingerprints.outsiders import name_of
+from everstate.topology.fingerprints.known import kind_of, methods_of
+from everstate.topology.fingerprints.outsiders import kept_name, name_of, package_name
+from everstate.topology.fingerprints.sources import imports_of
 from everstate.topology.fingerprints.tree import Tree, atom
 from everstate.topology.location import Location
 
@@ -34,6 +36,7 @@ class Surroundings:
         self.globals = call.__globals__
         self.cells = cells(call)
         self._names = call.__code__.co_names
+        self.call = call
 
     def named(self, name: str) -> Any:
         """What a name stands for; `MISSING` if it is not there yet."""
@@ -82,11 +85,24 @@ def annotation(reach: Reach, kind: type, template: Template) -> Tree:
 
 def filled_slot(reach: Reach, around: Surroundings, slot: Slot) -> Tree:
     """What a name from outside stands for, with the attributes that are left to be taken when the function runs."""
-    with reach.at(Location(around.file, slot.line)):
+    with reach.at(Location(around.file, slot.line)), reach.of_slot(around, slot):
         package = None if slot.imported is None else package_of(slot.imported)
         if package is not None:
             return _unloaded(reach, package, slot)
-        return _taken(reach, root(around, slot), slot)
+        thing = root(around, slot)
+        if slot.imported is None:
+            _note_imported(reach, around, slot.name, thing)
+        return _taken(reach, thing, slot)
+
+
+def _note_imported(reach: Reach, around: Surroundings, name: str, thing: Any) -> None:
+    """What the file imports from elsewhere, as `from sys import argv`: a plain value does not say where it is from."""
+    module, inside = imports_of(around.file).get(name, ("", ""))
+    known = sys.modules.get(module)
+    if known is None or isinstance(thing, ModuleType) or origins.of_loaded(known).kind == "user":
+        return
+    if getattr(known, inside, MISSING) is thing:
+        reach.name(f"{module}.{inside}")
 
 
 def root(around: Surroundings, slot: Slot) -> Any:
@@ -105,16 +121,15 @@ def _watch(reach: Reach, around: Surroundings, slot: Slot) -> None:
 
 def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
     rest = list(slot.attributes)
+    impure = ""
     while rest and isinstance(thing, (ModuleType, type)):
         if isinstance(thing, type) and origins.of_class(thing).kind == "user":
             return _of_class(reach, thing, rest)
         name = rest.pop(0)
-        if isinstance(thing, ModuleType) and origins.of_loaded(thing).kind != "user":
-            reach.name(f"{thing.__name__}.{name}")
-        if name == "__subclasses__" and isinstance(thing, type) and thing is not type:
-            raise reach.refused(f"{thing.__name__} has subclasses of all modules", hint="List those that are meant.")
-        thing = attribute(thing, name)
+        thing, impure = _step(reach, thing, name)
     if thing is MISSING:
+        if slot.imported is not None:
+            reach.name(_imported_name(slot))
         return ["unbound", slot.name, *slot.attributes]
     if rest and not isinstance(thing, (ModuleType, type)):
         if rest[0] in _SAID and isinstance(thing, FunctionType):
@@ -122,7 +137,51 @@ def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
         _note_method(reach, thing, rest[0])
     for name in rest:
         reach.read(readings.of_attribute(name), name)
-    return [reach.value(thing), *rest]
+    if impure and not callable(thing):
+        return ["standard", impure, *rest]  # what is declared of it is hashed, not what happens to be in it
+    return [_held(reach, thing), *rest]
+
+
+def _step(reach: Reach, thing: ModuleType | type, name: str) -> tuple[Any, str]:
+    """What is taken of a module, or of a class that is not the user's; its name if it has an effect."""
+    if name == "__subclasses__" and isinstance(thing, type) and thing is not type:
+        raise reach.refused(f"{thing.__name__} has subclasses of all modules", hint="List those that are meant.")
+    found = attribute(thing, name)
+    if isinstance(found, ModuleType):
+        return found, ""  # a module on the way says nothing: what is taken of it does
+    _note_replaced(reach, thing, name, found)
+    return found, _note_taken(reach, thing, name)
+
+
+def _held(reach: Reach, thing: Any) -> Tree:
+    """What a name stands for; what a package keeps to be called, and that is no function, by its name."""
+    name = None if isinstance(thing, (type, FunctionType)) or not callable(thing) else kept_name(thing)
+    if name is None:
+        return reach.value(thing)
+    reach.name(name)
+    reach.package(origins.of_object(type(thing)).package)
+    return ["package", name]
+
+
+def _note_taken(reach: Reach, thing: ModuleType | type, name: str) -> str:
+    """Something of a module or a class that is not the user's; its name if it has an effect, or is one."""
+    if isinstance(thing, type):
+        above = {name_of(thing), package_name(thing)}
+        tops = {part.partition(".")[0] for part in above}
+        names = {f"{part}.{name}" for part in above}
+        names |= {f"{module}.*.{name}" for module, _ in methods_of(name) if module in tops - {"pathlib"}}
+    else:
+        names = {f"{thing.__name__}.{name}"} if origins.of_loaded(thing).kind != "user" else set()
+    for dotted in names:
+        reach.name(dotted)
+    return next((dotted for dotted in sorted(names) if kind_of(dotted)), "")
+
+
+def _note_replaced(reach: Reach, thing: ModuleType | type, name: str, found: Any) -> None:
+    """A function of the user's that was put into a module which is not."""
+    foreign = isinstance(thing, ModuleType) and origins.of_loaded(thing).kind != "user"
+    if foreign and isinstance(found, FunctionType) and process.is_users(found.__code__):
+        reach.effect("settings", f"{thing.__name__}.{name}", process.PATCHED)
 
 
 def _of_class(reach: Reach, kind: type, names: list[str]) -> Tree:
@@ -146,6 +205,9 @@ def _plain_attribute(kind: type, name: str) -> Tree | None:
 
 def _note_method(reach: Reach, thing: Any, name: str) -> None:
     """A method of an object: `folder.read_text` reads a file whichever folder it is."""
+    if thing is sys.stdout or thing is sys.stderr:
+        reach.name(f"sys.stdout.{name}")  # tests put something else there
+        return
     for base in type(thing).__mro__:
         # By each class that has it: which of them defines it differs between versions.
         if hasattr(base, name) and origins.of_class(base).kind != "user":
@@ -173,13 +235,16 @@ def package_of(imported: Imported) -> str | None:
 
 
 def _unloaded(reach: Reach, package: str, slot: Slot) -> Tree:
-    assert slot.imported is not None
-    inside = [part for part in (slot.imported.module, slot.imported.name, *slot.attributes) if part]
-    dotted = ".".join(inside)
+    dotted = _imported_name(slot)
     reach.name(dotted)
     if package not in origins.LIBRARIES:
         reach.package(package)
     return ["package", dotted]
+
+
+def _imported_name(slot: Slot) -> str:
+    assert slot.imported is not None
+    return ".".join(part for part in (slot.imported.module, slot.imported.name, *slot.attributes) if part)
 
 
 def _import(imported: Imported, package: str) -> Any:

@@ -67,6 +67,7 @@ class SourceText:
     candidates: list[Candidate] = field(default_factory=list)
     imports: list[ast.stmt] = field(default_factory=list)
     rebound: set[str] = field(default_factory=set)
+    names: dict[str, tuple[str, str]] | None = None
     _compiled: dict[tuple[int, int], list[CodeType]] = field(default_factory=dict)
 
     @classmethod
@@ -162,6 +163,21 @@ def rebound_names(file: str, names: dict[str, Any]) -> set[str] | None:
     """Names that functions of a file declare `global` or `nonlocal`, so that they may change; None without a text."""
     known = _texts.get(file) or next(_readings(file, names), None)
     return None if known is None else known.rebound
+
+
+def imports_of(file: str) -> dict[str, tuple[str, str]]:
+    """What a file imports by `from ... import`, at its top: the module and the name in it, by the name it gets."""
+    text = _texts.get(file)
+    if text is None:
+        return {}
+    if text.names is None:
+        text.names = {
+            alias.asname or alias.name: (node.module or "", alias.name)
+            for node in text.imports
+            if isinstance(node, ast.ImportFrom) and not node.level
+            for alias in node.names
+        }
+    return text.names
 
 
 def _readings(file: str, names: dict[str, Any]) -> Iterator[SourceText]:

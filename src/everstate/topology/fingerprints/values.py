@@ -124,7 +124,7 @@ def _module(reach: Reach, thing: types.ModuleType) -> Tree:
             f"it cannot be told what is used of the module {thing.__name__}",
             hint=f"Name what is used: {thing.__name__.rpartition('.')[2]}.NAME",
         )
-    reach.name(thing.__name__)
+    reach.name(thing.__name__, thing)
     if origin.kind == "package":
         reach.package(origin.package)
     return ["module", thing.__name__]

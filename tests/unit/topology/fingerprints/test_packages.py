@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from everstate.topology.errors import FingerprintError
 from everstate.topology.fingerprints import distributions, origins, print_unit
 from tests.unit.topology.fingerprints.program import loaded
 
@@ -14,6 +15,7 @@ SERVICE = """
 import everstate as es
 {before}
 
+@es.declare(pure=["acme"])
 def fn(row):
     return {body}
 
@@ -82,6 +84,17 @@ REACHED = {
 def test_package_that_a_function_reaches_is_named_with_what_it_needs(before, body, site, tmp_path: Path) -> None:
     acme(site)
     assert printed(tmp_path, before, body).packages == {"acme-rates": "1.0", "acme-base": "2.0"}
+
+
+@pytest.mark.parametrize(("before", "body"), REACHED.values(), ids=REACHED)
+def test_package_that_nobody_has_looked_at_is_refused_unless_it_is_declared_pure(before, body, site, tmp_path) -> None:
+    acme(site)
+    text = SERVICE.format(before=before, body=body).replace('@es.declare(pure=["acme"])', "")
+    app = loaded(tmp_path, {"__init__": "", "service": text}).app
+    with pytest.raises(FingerprintError, match=r"acme.* is not known to depend on its arguments alone") as caught:
+        print_unit(app.units()[0], policy="fail", settings={})
+    assert '@es.declare(pure=["acme"])' in caught.value.hint
+    assert caught.value.location is not None
 
 
 def test_package_that_is_imported_inside_a_function_is_named_without_loading_it(site, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ REFUSED = {
     "code": ("plus.__code__", "code"),
     "code that was compiled": ("compile('1', 'x', 'eval')", "code"),
     "lock in an object": ("Thing(lock=__import__('threading').Lock())", "lock"),
-    "object of C that hides its state": ("type('Own', (__import__('_thread')._local,), {})()", "Own"),
+    "object of C that hides its state": ("type('Own', (__import__('_thread')._local,), {})()", "Own|threading"),
 }
 
 
