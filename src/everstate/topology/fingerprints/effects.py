@@ -26,6 +26,10 @@ _SAYING: Final[dict[str, tuple[str, str]]] = {
         "shows where in memory it is",
         "Give its class a __repr__, or show what is in it; or declare it: @es.declare(random=True)",
     ),
+    "memory": (
+        "is counted on from call to call, in whichever process that is",
+        "Keep it per key: apply(fn, stateful=True) with state.set(); or declare it: @es.declare(random=True)",
+    ),
     "zone": (
         "depends on the time zone of the machine",
         'Say which time zone: datetime.UTC or ZoneInfo("NAME"); or declare it: @es.declare(environment=["TZ"])',
@@ -74,7 +78,7 @@ _HINTS: Final[dict[str, str]] = {
 #: Which of `es.declare`'s words cover which kinds of effects.
 _COVERS: Final[dict[str, tuple[str, ...]]] = {
     "clock": ("clock",),
-    "random": ("random", "order", "address"),
+    "random": ("random", "order", "address", "memory"),
     "files": ("files",),
     "network": ("network",),
     "environment": ("environment", "zone"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.fingerprints import known, order, origins, process, shown, zones
+from everstate.topology.fingerprints import known, memory, order, origins, process, shown, zones
 from everstate.topology.fingerprints.conditions import excused
 from everstate.topology.fingerprints.effects import Effect
 from everstate.topology.fingerprints.known import UNKNOWN
@@ -167,6 +167,8 @@ class Judge:
             yield Effect("order", what, sighting.at(line))
         for line, what in shown.addresses(sighting.node, sighting.meanings):
             yield Effect("address", what, sighting.at(line))
+        for line, name in memory.kept(sighting.node, sighting.meanings):
+            yield Effect("memory", name, sighting.at(line))
 
     def _untold(self, sighting: Sighting, use: Use) -> Iterable[tuple[str, Use]]:
         """The attributes that are taken of something that is not known; only the last one is called."""

@@ -75,7 +75,7 @@ EFFECTS: Final[dict[str, str]] = {
 METHODS: Final[dict[str, str]] = {
     "pandas": "random: sample; code: query eval; files: to_pickle to_sql to_hdf to_excel to_clipboard",
     "polars": """
-        random: sample shuffle; order: unique group_by; files: deserialize read_database; code: sql
+        random: sample shuffle hash hash_rows; order: unique group_by; files: deserialize read_database; code: sql
     """,
     "numpy": "files: tofile dump",
 }

@@ -961,6 +961,39 @@ s.token_urlsafe(3)
 
 from os import urandom
 urandom(2)
+
+import polars as pl
+pl.Series([row["t"]]).hash()[0]
+
+N = [0]
+def count():
+    N[0] += 1
+    return N[0]
+count()
+
+N = 0
+def count():
+    global N
+    N = N + 1
+    return N
+count()
+
+class Seen:
+    rows = 0
+def count():
+    Seen.rows += 1
+    return Seen.rows
+count()
+
+def counter():
+    n = 0
+    def count():
+        nonlocal n
+        n += 1
+        return n
+    return count
+COUNT = counter()
+COUNT()
 """
 
 FILES: Final = r"""
@@ -1036,9 +1069,6 @@ fileinput.input()
 
 import linecache
 linecache.getline("x", 1)
-
-import inspect
-inspect.getsource(len)
 
 import configparser
 configparser.ConfigParser().read("x")
@@ -1308,9 +1338,6 @@ zipfile.is_zipfile("x")
 
 import importlib.resources as r
 r.read_text("a", "b")
-
-import inspect
-inspect.getsourcelines(fn)
 
 from linecache import getlines
 getlines("x")
@@ -1980,6 +2007,12 @@ pickle.dumps(row)
 
 import marshal
 marshal.loads(row["a"])
+
+import inspect
+inspect.getsource(len)
+
+import inspect
+inspect.getsourcelines(fn)
 
 import inspect
 inspect.stack()

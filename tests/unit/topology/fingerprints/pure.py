@@ -849,4 +849,29 @@ from typing_extensions import TypedDict
 class Options(TypedDict, total=False):
     depth: int
 Options(depth=1)["depth"]
+
+def total(values):
+    n = 0
+    def add(value):
+        nonlocal n
+        n += value
+    for value in values:
+        add(value)
+    return n
+total([1, row["x"]])
+
+def counts(text):
+    found = {}
+    for sign in text:
+        found.setdefault(sign, [0])[0] += 1
+    return sorted(found.items())
+counts(row["t"])
+
+class Sum:
+    def __init__(self):
+        self.n = 0
+    def add(self, value):
+        self.n += value
+        return self
+Sum().add(row["x"]).n
 """
