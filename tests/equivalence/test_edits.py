@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everstate as es
+from everstate.topology.errors import TopicNotFoundError
 from tests.equivalence.histories import FINITE, Layout, Pack, Placed, batches, events, packs
 from tests.equivalence.playing import assert_same, blaming, examples, shown
 from tests.equivalence.versions import STREAMS, TABLES, Version, edits
@@ -103,7 +104,14 @@ class Life:
 
     def tables(self) -> dict[str, dict[Any, Any]]:
         """All tables and dead letters that any version has made."""
-        return {name: plain(self.driver.table(name)) for topic in OUTPUTS for name in (topic, f"{topic}.dlq")}
+        return {name: self.table(name) for topic in OUTPUTS for name in (topic, f"{topic}.dlq")}
+
+    def table(self, topic: str) -> dict[Any, Any]:
+        """A table; empty if no version has declared it so far."""
+        try:
+            return plain(self.driver.table(topic))
+        except TopicNotFoundError:
+            return {}
 
     @property
     def superseded(self) -> set[str]:

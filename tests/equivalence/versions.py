@@ -135,7 +135,7 @@ STREAM_STEPS: dict[str, Callable[[Any, int], Any]] = {
     "filter": lambda rows, n: rows.filter(col("x") >= n),
     "with_columns": lambda rows, n: rows.with_columns(x=col("x") + n),
     "rekey": lambda rows, n: (
-        rows.rekey(k=pl.concat_str(GROUP, pl.lit("!" * n)), name="k") if n else rows.with_columns(f=col("f") * 2)
+        rows.rekey(k=pl.concat_str(GROUP, pl.lit("!" * n))) if n else rows.with_columns(f=col("f") * 2)
     ),
     "remember": lambda rows, n: rows.apply(remembered(n), stateful=True, schema=COLUMNS, migrate=kept),
     "rise": lambda rows, n: rows.filter(rising(n), stateful=True, migrate=kept),

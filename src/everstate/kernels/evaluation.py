@@ -62,12 +62,16 @@ class StepDigests:
         self._rows: dict[int, list[str]] = {}
         self.batches = 0
 
-    def copy(self) -> StepDigests:
-        """The same digests; what one sees from now on does not show in the other."""
-        other = StepDigests(self._unit)
+    def copy(self, unit: Unit | None = None) -> StepDigests:
+        """The same digests between two micro-batches; what one sees from now on does not show in the other.
+
+        Args:
+            unit: The output as it is from now on: of the same steps, but perhaps with other side effects among them.
+        """
+        other = StepDigests(unit or self._unit)
         other.batches = self.batches
-        other._digests = {number: digest.copy() for number, digest in self._digests.items()}
-        other._rows = {number: list(rows) for number, rows in self._rows.items()}
+        mine = {self._names[number]: digest for number, digest in self._digests.items()}
+        other._digests = {number: mine[name].copy() for number, name in other._names.items()}
         return other
 
     def witness(self, number: int, rows: pl.DataFrame) -> None:

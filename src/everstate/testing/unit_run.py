@@ -75,9 +75,9 @@ class Recording:
         """How many records it has."""
         return sum(records.height for batch in self.batches for _, _, records in batch)
 
-    def copy(self) -> Recording:
-        """The same; what is added to one does not show in the other."""
-        return Recording(self.digests.copy(), self.batches)
+    def copy(self, unit: Unit) -> Recording:
+        """The same for a version of the same fingerprint; what is added to one does not show in the other."""
+        return Recording(self.digests.copy(unit), self.batches)
 
     def following(self, pieces: Sequence[Piece]) -> Recording | None:
         """A recording that goes on with these records; None if it has enough."""
@@ -125,7 +125,7 @@ class UnitRun:
 
     def deployed(self, unit: Unit, described: UnitPrint, on_error: str) -> UnitRun:
         """A copy that goes on with other code on the same state."""
-        other = self.copy(described)
+        other = self.copy(described, unit)
         other.unit, other.on_error = unit, on_error
         return other
 
@@ -147,7 +147,7 @@ class UnitRun:
         what = f"a sample of {known.records} records gives another result"
         return Mismatch(what, step, str(places[step].location or "") if step in places else "")
 
-    def copy(self, described: UnitPrint | None = None) -> UnitRun:
+    def copy(self, described: UnitPrint | None = None, unit: Unit | None = None) -> UnitRun:
         """The same output at the same point; what happens to one does not show in the other."""
         known = self._described
         if described is not None and described.fingerprint != self.described.fingerprint:
@@ -162,7 +162,7 @@ class UnitRun:
         if self._recording is None or known is not self._described:
             other._recording = None  # what other code made of earlier records is no evidence against this one
         else:
-            other._recording = self._recording.copy()
+            other._recording = self._recording.copy(unit or self.unit)
         return other
 
     def micro_batch(self, topics: Topics, *, target: Topics | None = None, limit: Position | None = None) -> bool:

@@ -24,7 +24,7 @@ class Table:
     def __repr__(self):
         return f"Table({self.names})"
 
-@es.declare(version="1")
+@es.declare(version="1", random=True)
 def priced(row: dict) -> dict:
     if row["n"] == 1:
         raise ValueError(f"no {Rate()} among {set(row['names'])}, {Rate}, {Rate.__init__}")

@@ -25,8 +25,10 @@ def kept(node: FunctionNode, meanings: Meanings) -> Iterator[tuple[int, str]]:
     outer = _rebound(node)
     for part in ast.walk(node):
         if isinstance(part, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
-            for target in part.targets if isinstance(part, ast.Assign) else [part.target]:
-                yield from ((target.lineno, name) for name in _names(target) if name in outer)
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            again = outer if isinstance(part, ast.AugAssign) else outer & _read(part.value)
+            # What is only filled once, such as a table that is made when it is first needed, is the same everywhere.
+            yield from ((part.lineno, name) for target in targets for name in _names(target) if name in again)
         if isinstance(part, ast.AugAssign) and not isinstance(part.target, ast.Name):
             root = _root(part.target)
             if root is not None and root not in outer and meanings.named(root) is not MISSING:
@@ -56,6 +58,11 @@ def _names(target: ast.expr) -> Iterator[str]:
             yield from _names(part)
     elif isinstance(target, ast.Starred):
         yield from _names(target.value)
+
+
+def _read(value: ast.expr | None) -> set[str]:
+    """The names that an expression reads."""
+    return {part.id for part in ast.walk(value) if isinstance(part, ast.Name)} if value is not None else set()
 
 
 def _root(target: ast.expr) -> str | None:

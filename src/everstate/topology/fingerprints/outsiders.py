@@ -59,16 +59,17 @@ def _place(thing: Any) -> tuple[str, str]:
         # functools.wraps overwrites the names of the function, but not those of its code.
         return str(thing.__globals__.get("__name__", "")), thing.__code__.co_qualname
     module = getattr(thing, "__module__", None) or ""
+    if not isinstance(module, str):  # it answers anything that it is asked for
+        return type(thing).__module__, type(thing).__qualname__
     name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or type(thing).__name__
-    return str(module), str(name)
+    return module, str(name)
 
 
 def _public_name(module: str, thing: object) -> str | None:
     """The name under which a public module has it; the first by alphabet if it has several."""
-    if module == "builtins" or isinstance(getattr(builtins, getattr(thing, "__name__", ""), None), type(thing)):
-        name = getattr(thing, "__name__", "")
-        if getattr(builtins, name, None) is thing:
-            return f"builtins.{name}"
+    name = getattr(thing, "__name__", "")  # of a class whose metaclass answers anything it may be anything
+    if isinstance(name, str) and getattr(builtins, name, None) is thing:
+        return f"builtins.{name}"
     for candidate in _candidates(module):
         loaded = sys.modules.get(candidate)
         if loaded is None:

@@ -12,7 +12,6 @@ import pytest
 
 from everstate.topology.errors import FingerprintError
 from everstate.topology.fingerprints import print_unit
-from tests.unit.topology.fingerprints import impure, pure
 
 SERVICE = """
 import everstate as es
@@ -26,22 +25,26 @@ app = es.Service("s")
 app.table("in", schema={{"a": str}}).filter(fn).to("out")
 """
 NUMBERS = itertools.count()
+PROBES = Path(__file__).parent
+#: By file in `impure/`, what a hint names to declare.
 WORDS = {
-    "CLOCK": "clock=True",
-    "RANDOM": "random=True",
-    "FILES": "files=",
-    "NETWORK": "network=",
-    "ENVIRONMENT": "environment=",
-    "SETTINGS": "",
-    "CODE": "version=",
-    "UNKNOWN": "pure=",
-    "SEVERAL": "",
+    "clock": "clock=True",
+    "random": "random=True",
+    "files": "files=",
+    "network": "network=",
+    "environment": "environment=",
+    "settings": "",
+    "code": "version=",
+    "unknown": "pure=",
+    "several": "",
 }
 EVERYTHING = '@es.declare(clock=True, random=True, files=[{!r}], network="a", environment=["A"], version="1")'
 
 
 def probes(group: str) -> list[str]:
-    return [text.strip() for text in group.split("\n\n") if text.strip()]
+    """The probes of a file: the last line of each is the result, what stands above it is at the top of the module."""
+    texts = (PROBES / f"{group}.txt").read_text(encoding="utf-8").split("\n\n")
+    return [text.strip() for text in texts if text.strip()]
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +66,13 @@ def printed(folder: Path, probe: str, decorator: str = ""):
 
 
 IMPURE = [
-    pytest.param(probe, word, id=f"{group.lower()}: {probe.splitlines()[-1]}")
+    pytest.param(probe, word, id=f"{group}: {probe.splitlines()[-1]}")
     for group, word in WORDS.items()
-    for probe in probes(getattr(impure, group))
+    for probe in probes(f"impure/{group}")
 ]
-PURE = [pytest.param(probe, id=probe.splitlines()[-1]) for probe in [*probes(pure.STANDARD), *probes(pure.PACKAGES)]]
+PURE = [
+    pytest.param(probe, id=probe.splitlines()[-1]) for probe in [*probes("pure/standard"), *probes("pure/packages")]
+]
 
 
 @pytest.mark.parametrize(("probe", "word"), IMPURE)
@@ -83,7 +88,7 @@ def test_function_with_an_effect_is_refused_with_its_line_and_a_way_out(probe, w
 
 @pytest.mark.parametrize("group", WORDS)
 def test_functions_with_effects_that_are_declared_are_accepted(group, folder: Path) -> None:
-    for probe in probes(getattr(impure, group)):
+    for probe in probes(f"impure/{group}"):
         assert printed(folder, probe, EVERYTHING.format(__file__)).fingerprint
 
 

@@ -12,7 +12,9 @@ from tests.unit.topology.fingerprints.pairs import edits, fingerprint, module, o
 
 def test_names_and_texts_that_are_read_count(tmp_path: Path) -> None:
     found = {title: outcome(*edit.modules(tmp_path)) for title, edit in edits("names").items()}
-    assert {title: what for title, what in found.items() if what != "seen"} == {}
+    # What lists or pickles members runs code of theirs, which cannot be followed.
+    refused = dict.fromkeys(("members by inspect", "pickled class"), "refused")
+    assert {title: what for title, what in found.items() if what != "seen"} == refused
 
 
 @pytest.mark.parametrize("edit", edits("places").values(), ids=edits("places"))

@@ -77,7 +77,7 @@ NUMBERED = {
         "def helper(row):\n    with ctx() as c:\n        return c"
     ),
     "generator": "def made():\n    yield {}\ndef helper(row):\n    return list(made())",
-    "global that is written": "N = {}\ndef helper(row):\n    global N\n    N = N + 1\n    return N",
+    "global that is written": "N = {}\ndef helper(row):\n    global N\n    if N is None:\n        N = 1\n    return N",
     "bound method of a dict": "helper = {{'a': {}}}.get",
     "item of a row": "import operator\nhelper = operator.itemgetter('a{}')",
     "list of a class of its own": "class L(list):\n    pass\nX = L([{}])\ndef helper(row):\n    return X",
