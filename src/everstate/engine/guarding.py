@@ -52,8 +52,12 @@ def check_guards(actions: Sequence[Action], planned: Planned, context: Context, 
     ]
     if decision(found, Policy(settings.approval), approved=wishes.approve) is not Policy.APPROVE:
         raise ApprovalNeededError(
-            "the cutover waits for approval, and the active version stays in place.\n  "
-            + "\n  ".join(concern.message for concern in found),
+            "\n".join(
+                [
+                    "the cutover waits for approval, and the active version stays in place.",
+                    *(concern.message for concern in found),
+                ]
+            ),
             hint=f"If that is meant: {wishes.approval_command}" if wishes.approval_command else found[0].hint,
         )
 
