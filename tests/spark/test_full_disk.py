@@ -114,7 +114,7 @@ def require_quiet(text):
     assert not re.search(r"java\.|org\.apache|Traceback|pyspark|(?<!Nothing )is damaged", text), text
 
 
-@pytest.mark.parametrize("what", ["state", "log", "scratch"])
+@pytest.mark.parametrize("what", ["state", "log"])
 def test_full_disk_is_named_and_the_service_goes_on_when_there_is_space(tmp_path, small_disk, what):
     folders = {name: tmp_path / name for name in ("state", "log", "scratch")}
     folders[what] = small_disk / what
