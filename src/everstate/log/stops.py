@@ -171,5 +171,10 @@ class Stops(Sequence["Vector"]):
         return cls(tuple(topics), named, np.ascontiguousarray(rows[:, 1:]), rows[:, 0])
 
     def __reduce__(self) -> tuple[object, ...]:
-        # They travel to every task of a recalculation.
-        return (type(self).from_bytes, (self.to_bytes(),))
+        # A function of the module: cloudpickle would take a class method by value, with all that the module holds.
+        return restored, (self.to_bytes(),)
+
+
+def restored(data: bytes) -> Stops:
+    """What `Stops.to_bytes` has written."""
+    return Stops.from_bytes(data)

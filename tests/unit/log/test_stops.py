@@ -4,6 +4,7 @@ import pickle
 import random
 
 import pytest
+from pyspark import cloudpickle
 
 from everstate.log import vectors
 from everstate.log.stops import Stops
@@ -72,3 +73,8 @@ def test_stops_many_take_few_bytes_each():
         ends = [end + rng.randrange(200) for end in ends]
         found.append({"t": dict(enumerate(ends))})
     assert len(Stops.of(found, range(0, 5_000_000, 1000)).to_bytes()) < 8 * len(found)
+
+
+def test_stops_sent_to_workers_arrive_as_they_were():
+    stops = Stops.of([{"t": {0: 5}}, {"t": {0: 9, 1: 2}}])
+    assert cloudpickle.loads(cloudpickle.dumps(stops)) == stops
