@@ -5,47 +5,19 @@ from pathlib import Path
 import pytest
 
 from everstate.engine.failures import is_transient, root_cause
-from everstate.topology.carrying import CarriedError, carried, decoded, encoded
+from everstate.topology.carrying import CarriedError, encoded
 from everstate.topology.errors import (
     CheckpointDamagedError,
     CheckpointMissingError,
-    DecodeError,
     DiskFullError,
     EngineError,
-    EverstateError,
     FencedError,
     LogBusyError,
     OpenFilesError,
     RecordError,
     SegmentDamagedError,
     StalledError,
-    TopicNotFoundError,
 )
-from everstate.topology.location import Location
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        EverstateError("plain"),
-        RecordError("record t/0 offset 3", location=Location("a.py", 7), hint="Look at it."),
-        DecodeError("zażółć\n[everstate-error:xx;]"),
-        TopicNotFoundError("orders"),
-    ],
-)
-def test_error_through_the_text_of_another_keeps_type_message_place_and_hint(error):
-    text = f"org.apache.spark.SparkException: Job aborted\n  {encoded(error)}\n\tat Foo.bar(Foo.scala:1)"
-    found = decoded(text)
-    assert type(found) is type(error)
-    assert str(found) == str(error)
-
-
-def test_carried_error_of_everstate_is_encoded_and_others_pass():
-    with pytest.raises(CarriedError) as caught, carried():
-        raise SegmentDamagedError("segment 3")
-    assert isinstance(decoded(str(caught.value)), SegmentDamagedError)
-    with pytest.raises(KeyError), carried():
-        raise KeyError("x")
 
 
 def test_root_cause_finds_a_worker_error_in_the_chain():
