@@ -3,9 +3,12 @@
 PYTHON_IN_VENV := .venv/bin/python
 PYTEST := $(PYTHON_IN_VENV) -m pytest
 CHECKED := src tests examples scripts bench
+FAST := not long and not spark and not recovery
+# Tests on Spark take long: they are handed out as workers become free, those of a group to one worker.
+ON_SPARK := $(PYTEST) -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all long bench lint format typecheck unit docs-test lock clean
+.PHONY: help setup demo quick test test-all long bench lint format unit docs-test count lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
@@ -18,19 +21,25 @@ setup: ## make .venv, get Java where it is missing, prepare a quick start; does 
 demo: setup ## the story in the terminal: totals that follow changes and survive a kill
 	@$(PYTHON_IN_VENV) examples/demo.py
 
+quick: lint ## after each edit, without set-up: lint, types, all that needs neither Spark nor kills nor seconds
+	EVERSTATE_EFFORT=quick $(PYTEST) -n 2 --ignore tests/docs -m "$(FAST) and not slow"
+
 test: setup ## all checks and tests but the long ones
-	@$(MAKE) --no-print-directory lint unit docs-test
+	@$(MAKE) --no-print-directory lint
+	$(PYTEST) -n 2 --ignore tests/docs -m "$(FAST)"
+	$(PYTEST) --doctest-modules src/everstate
+	$(ON_SPARK) -m "not long and (spark or recovery or docs)"
 
 test-all: test ## everything: `make test`, then the crash matrix and the long random runs
 	@$(MAKE) --no-print-directory long
 
 long: setup ## only what `make test-all` adds to `make test`
-	$(PYTEST) -n 2 -m "long and not spark and not recovery"
-	$(PYTEST) -n 2 --dist worksteal -m "(long and spark) or (recovery and (long or not spark))"
+	EVERSTATE_EFFORT=full $(PYTEST) -n 2 -m "(long or hypothesis) and not spark and not recovery" --ignore tests/docs
+	$(ON_SPARK) -m "(long and spark) or (recovery and (long or not spark))"
 
 unit: ## the tests but the long ones, without set-up and lint
-	$(PYTEST) -n 2 -m "not long and not spark and not recovery" --ignore tests/docs
-	$(PYTEST) -n 2 --dist worksteal -m "not long and (spark or recovery)" --ignore tests/docs
+	$(PYTEST) -n 2 --ignore tests/docs -m "$(FAST)"
+	$(ON_SPARK) -m "not long and (spark or recovery)"
 
 docs-test: ## the examples in docstrings, README and docs
 	$(PYTEST) --doctest-modules src/everstate
@@ -48,6 +57,9 @@ lint: ## style, types, and which package may import which
 format: ## put the code into the common form
 	.venv/bin/ruff check --fix $(wildcard $(CHECKED))
 	.venv/bin/ruff format $(wildcard $(CHECKED))
+
+count: ## the sizes and habits that CONTRIBUTING.md limits, counted
+	@sh scripts/count.sh
 
 lock: ## write constraints.txt anew with the newest versions that pyproject.toml allows
 	rm -rf build/lock && "$$(sh scripts/find_python.sh)" -m venv build/lock

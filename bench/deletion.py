@@ -14,10 +14,10 @@ import polars as pl
 from bench import services
 from bench.processes import fresh
 from bench.report import Figure
-from everstate.engine import session as engine_session
-from everstate.engine.runner import Runner
-from everstate.engine.session import start_session, stop_session
-from everstate.engine.settings import Settings
+from everstate.engine.commands.runner import Runner
+from everstate.engine.jvm import session as engine_session
+from everstate.engine.jvm.session import start_session, stop_session
+from everstate.generations.deploy.settings import Settings
 from everstate.log import TopicConfig
 from everstate.log.opening import open_log
 

@@ -16,7 +16,7 @@ from everstate.log.embedded import order_log
 from everstate.log.stops import Stops
 
 if TYPE_CHECKING:
-    from everstate.log.protocol import Lease
+    from everstate.log.descriptions import Lease
 
 #: At one commit a second: half an hour, a day, a month.
 AGES: Final = (2_000, 86_400, 2_600_000)

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 from pyspark.sql.streaming import StatefulProcessor
 
 from bench.inputs import PARTITIONS
-from everstate.engine import session as engine_session
-from everstate.engine.settings import Settings
+from everstate.engine.jvm import session as engine_session
+from everstate.generations.deploy.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from bench import inputs, services
 from bench.processes import fresh
 from bench.report import Figure
 from bench.throughput import SETTINGS
-from everstate.engine.runner import Runner
+from everstate.engine.commands.runner import Runner
 from everstate.generations.registry import Registry
 from everstate.log.opening import open_log
 

@@ -15,11 +15,11 @@ from bench.commits import Commits
 from bench.processes import fresh
 from bench.report import Figure
 from everstate.engine import execution
-from everstate.engine.job import Job
-from everstate.engine.runner import Runner
-from everstate.engine.session import start_session, stop_session
-from everstate.engine.settings import Settings
-from everstate.kernels.directory import PagePolicy
+from everstate.engine.commands.runner import Runner
+from everstate.engine.jvm.session import start_session, stop_session
+from everstate.engine.query.job import Job
+from everstate.generations.deploy.settings import Settings
+from everstate.kernels.pages.addressing import PagePolicy
 from everstate.log.opening import open_log
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bench import inputs, services
 from bench.processes import ROOT, started
 from bench.report import Figure
-from everstate.engine.archive import archive_path, is_whole
+from everstate.engine.jvm.class_archive import archive_path, is_whole
 from everstate.log.opening import open_log
 
 if TYPE_CHECKING:

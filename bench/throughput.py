@@ -13,7 +13,7 @@ from bench import inputs, services
 from bench.commits import Commits
 from bench.processes import fresh
 from bench.report import Figure
-from everstate.engine.runner import Runner
+from everstate.engine.commands.runner import Runner
 from everstate.log.opening import open_log
 
 if TYPE_CHECKING:

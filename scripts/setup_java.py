@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from everstate.engine.java import Java, select_java
-from everstate.topology.errors import EngineError
+from everstate.engine.jvm.java import Java, select_java
+from everstate.errors import EngineError
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 900

@@ -3,8 +3,10 @@
 Random tests have no time limit for a single example, and the same examples on every machine; `pytest
 --hypothesis-profile=roaming` tries others each time.
 
-A build that has to end within an hour sets `EVERSTATE_LONG_UNTIL` (seconds since 1970): a long test that would begin
-later is skipped, and the summary says how many were.
+How much they go through is said in `effort.py`.
+
+A build that has to end within an hour sets `EVERSTATE_LONG_UNTIL` (seconds since 1970): a test of the long run that
+would begin later is skipped, and the summary says how many were.
 
 The summary also says what was gone through (`figures.py`).
 """
@@ -15,7 +17,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import figures
+from tests import effort, figures
 
 settings.register_profile(
     "everstate",
@@ -23,6 +25,7 @@ settings.register_profile(
     deadline=None,
     database=None,
     print_blob=True,
+    max_examples=effort.examples(100),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 settings.register_profile("roaming", settings.get_profile("everstate"), derandomize=False)
@@ -34,7 +37,8 @@ TIME_IS_UP = "the time for long tests is up; all of them: make long"
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     until = os.environ.get(UNTIL)
-    if until and item.get_closest_marker("long") and time.time() > float(until):
+    random = effort.LEVEL == "full" and item.get_closest_marker("hypothesis")
+    if until and (random or item.get_closest_marker("long")) and time.time() > float(until):
         pytest.skip(TIME_IS_UP)
 
 

@@ -7,8 +7,8 @@ import json
 import polars as pl
 import pytest
 
+from everstate.log.descriptions import TopicConfig
 from everstate.log.opening import open_log
-from everstate.log.protocol import TopicConfig
 
 #: The session of this process: every folder that imports the fixture has one of its own, Spark has one a process.
 _sessions = []
@@ -16,8 +16,8 @@ _sessions = []
 
 @pytest.fixture(scope="session")
 def spark():
-    from everstate.engine.session import start_session, stop_session
-    from everstate.engine.settings import Settings
+    from everstate.engine.jvm.session import start_session, stop_session
+    from everstate.generations.deploy.settings import Settings
 
     if not _sessions:
         _sessions.append(start_session(Settings(cores=2, memory="1g"), "tests"))
@@ -71,7 +71,7 @@ def topics(log):
 @pytest.fixture
 def run(spark, log):
     """Drain a service in the shared session."""
-    from everstate.engine.runner import Runner
+    from everstate.engine.commands.runner import Runner
 
     def drain(service, **settings):
         given = {"log": log.url, "session": spark, "show": False, "cores": 2, **settings}

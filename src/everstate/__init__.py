@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.dsl.stream import Stream
     from everstate.dsl.table import Table
-    from everstate.kernels.state import State
-    from everstate.topology.declarations import declare
-    from everstate.topology.errors import EverstateError
+    from everstate.errors import EverstateError
+    from everstate.fingerprints.declarations import declare
+    from everstate.kernels.operations.user_state import State
 
 __all__ = [
     "EverstateError",
@@ -48,12 +48,12 @@ __version__ = "0.1.0"
 # Spark starts half a dozen Python processes for a query, most of which need a module or two of ours. Whoever names one
 # of these gets it then, so that no process pays for what it does not use.
 _HOMES = {
-    "EverstateError": "everstate.topology.errors",
+    "EverstateError": "everstate.errors",
     "Service": "everstate.dsl.service",
-    "State": "everstate.kernels.state",
+    "State": "everstate.kernels.operations.user_state",
     "Stream": "everstate.dsl.stream",
     "Table": "everstate.dsl.table",
-    "declare": "everstate.topology.declarations",
+    "declare": "everstate.fingerprints.declarations",
     **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
     **dict.fromkeys(("col", "lit", "when"), "polars"),
 }

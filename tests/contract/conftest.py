@@ -1,4 +1,4 @@
-"""Every log passes the same suite; another one is added to `LOGS`."""
+"""Every log passes the same suite; another one is added to `BENCHES`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import polars as pl
 import pytest
 
-from everstate.log import Commit, EmbeddedLog, Lease, Log, TopicConfig, combined_digest
+from everstate.log import Commit, EmbeddedLog, Lease, Log, MemoryLog, TopicConfig, combined_digest
 from everstate.log.records import to_records
 
-LOGS = ["embedded"]
 #: A day in 2023; the suite's own time begins here.
 START_MS = 1_700_000_000_000
 
@@ -34,6 +33,10 @@ class Bench:
     clock: Clock
     lease: Lease | None = None
     _batches: dict[str, int] = field(default_factory=dict)
+
+    def with_clock(self, clock) -> Log:
+        """The same log, as a process sees it that has another clock."""
+        raise NotImplementedError
 
     @staticmethod
     def frame(*records: tuple, **columns) -> pl.DataFrame:
@@ -104,15 +107,33 @@ def text(content: bytes | None) -> str | None:
     return None if content is None else content.decode()
 
 
-@pytest.fixture(scope="session", params=LOGS)
+class EmbeddedBench(Bench):
+    @classmethod
+    def make(cls, paths) -> Bench:
+        clock = Clock()
+        return cls(EmbeddedLog(paths.mktemp("log"), clock=clock), clock)
+
+    def with_clock(self, clock) -> Log:
+        return EmbeddedLog(self.log.url, clock=clock)
+
+
+class MemoryBench(Bench):
+    @classmethod
+    def make(cls, paths) -> Bench:
+        clock = Clock()
+        return cls(MemoryLog(clock=clock), clock)
+
+    def with_clock(self, clock) -> Log:
+        return MemoryLog.opened(self.log.url.removeprefix("memory:"), clock=clock)
+
+
+BENCHES = {"embedded": EmbeddedBench, "memory": MemoryBench}
+
+
+@pytest.fixture(scope="session", params=sorted(BENCHES))
 def new_bench(request, tmp_path_factory):
     """Makes an empty log with a clock of its own, as often as a test likes."""
-
-    def make() -> Bench:
-        clock = Clock()
-        return Bench(EmbeddedLog(tmp_path_factory.mktemp("log"), clock=clock), clock)
-
-    return make
+    return lambda: BENCHES[request.param].make(tmp_path_factory)
 
 
 @pytest.fixture

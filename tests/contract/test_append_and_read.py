@@ -3,9 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from everstate.errors import LogError, OffsetOutOfRangeError
 from everstate.log.records import SCHEMA
-from everstate.topology.errors import LogError, OffsetOutOfRangeError
-from everstate.topology.partitioner import partition_of
+from everstate.schema.partitioner import partition_of
 
 
 def test_append_records_come_back_in_order_with_offsets(bench):

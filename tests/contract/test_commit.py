@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from everstate.topology.errors import CommitConflictError, FencedError, LogError, TopicNotFoundError
+from everstate.errors import CommitConflictError, FencedError, LogError, TopicNotFoundError
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from everstate.errors import CommitConflictError, FencedError
 from everstate.log import Cutover
-from everstate.topology.errors import CommitConflictError, FencedError
 
 BUILT = "__everstate.g2"
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from everstate.log import EmbeddedLog, Holder
-from everstate.log.embedded import leases
-from everstate.topology.errors import FencedError, LeaseHeldError
+from everstate.errors import FencedError, LeaseHeldError
+from everstate.log import Holder, leasing
 
 ELSEWHERE = Holder("another-machine", 4711, 1.0)
 
@@ -56,7 +55,7 @@ def test_acquire_other_process_with_the_same_number_is_replaced_at_once(bench):
 
 
 def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbeat(bench, monkeypatch):
-    monkeypatch.setattr(leases, "WATCH_S", 0.3)
+    monkeypatch.setattr(leasing, "WATCH_S", 0.3)
     lease = bench.log.acquire("service", holder=ELSEWHERE)
     bench.clock.advance(20_000)
     bench.log.heartbeat(lease)
@@ -67,10 +66,11 @@ def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbe
     assert bench.log.acquire("service").token > lease.token
 
 
-def test_acquire_from_a_live_holder_whose_machine_has_another_time_is_refused(bench, monkeypatch):
-    monkeypatch.setattr(leases, "WATCH_S", 5.0)
+@pytest.mark.parametrize("hours", [-1, 1, 100])
+def test_acquire_from_a_live_holder_whose_machine_has_another_time_is_refused(bench, monkeypatch, hours):
+    monkeypatch.setattr(leasing, "WATCH_S", 5.0)
     lease = bench.log.acquire("service", holder=ELSEWHERE)
-    ahead = EmbeddedLog(bench.log.url, clock=lambda: bench.clock() + 3_600_000)
+    asking = bench.with_clock(lambda: bench.clock() + hours * 3_600_000)
 
     def live():
         while not ended.wait(0.05):
@@ -82,11 +82,44 @@ def test_acquire_from_a_live_holder_whose_machine_has_another_time_is_refused(be
     living.start()
     try:
         with pytest.raises(LeaseHeldError, match="another-machine"):
-            ahead.acquire("service")
+            asking.acquire("service")
     finally:
         ended.set()
         living.join()
-        ahead.close()
+        asking.close()
+    bench.log.heartbeat(lease)
+
+
+def test_acquire_while_a_machine_with_another_time_takes_the_lease_is_refused(bench, monkeypatch):
+    looked = leasing.watched
+
+    def slowly(look, asking, now_ms):
+        seen = looked(look, asking, now_ms)
+        if asking != ELSEWHERE:
+            bench.clock.advance(-3_600_000)
+            taken.append(bench.log.acquire("service", holder=ELSEWHERE))
+            bench.clock.advance(3_600_000)
+        return seen
+
+    taken = []
+    monkeypatch.setattr(leasing, "watched", slowly)
+    with pytest.raises(LeaseHeldError, match="another-machine"):
+        bench.log.acquire("service")
+    bench.log.heartbeat(taken[0])
+
+
+def test_acquire_from_a_machine_of_the_same_name_is_refused(bench, monkeypatch, tmp_path):
+    other = tmp_path / "boot_id"
+    other.write_text("0b5d7c1e-another-start\n")
+    with monkeypatch.context() as there:
+        there.setattr(leasing, "_BOOT_FILE", other)
+        leasing._host.cache_clear()
+        # Numbers of processes there mean nothing here, and this one is no process here.
+        holder = replace(leasing.this_process(), pid=2**22 + 12345)
+    leasing._host.cache_clear()
+    lease = bench.log.acquire("service", holder=holder)
+    with pytest.raises(LeaseHeldError):
+        bench.log.acquire("service")
     bench.log.heartbeat(lease)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everstate.log import combined_digest
+from tests.effort import examples
 
 DAY_MS = 86_400_000
 KEYS = st.sampled_from(["a", "b", "c", "d"])
@@ -152,14 +152,7 @@ def check_history(bench, steps):
     bench.log.close()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(500, 25))
 @given(STEPS)
-def test_log_random_history_equals_the_model(new_bench, steps):
-    check_history(new_bench(), steps)
-
-
-@pytest.mark.long
-@settings(deadline=None, max_examples=500)
-@given(STEPS)
-def test_log_many_random_histories_equal_the_model(new_bench, steps):
+def test_log_random_histories_equal_the_model(new_bench, steps):
     check_history(new_bench(), steps)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from everstate.errors import ConfigurationError, TopicExistsError, TopicNameError, TopicNotFoundError
 from everstate.log import Log, TopicConfig
-from everstate.topology.errors import ConfigurationError, TopicExistsError, TopicNameError, TopicNotFoundError
 
 
 def test_log_any_implementation_has_every_operation_of_the_protocol(bench):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.docs
+
 
 def test_page_examples_run_in_order(page, page_run, read_blocks):
     for block in read_blocks(page):

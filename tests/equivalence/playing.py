@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import Phase, settings
 
 import everstate as es
+from tests import effort
 from tests.equivalence.histories import HISTORIES, Layout, Pack, Placed, batches
 from tests.figures import PLAYED
 
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 
     from tests.equivalence.oracles import Stream, Table
 
-#: Packs in `make test`, and in the long run: 2,000 histories a family and more.
+#: Packs of which `make test` plays its share, and in the long run: 2,000 histories a family and more.
 FEW = 30
 MANY = 2000 // HISTORIES
 
 
-def examples(count: int) -> settings:
-    """So many packs. Packs do not get smaller by Hypothesis, which takes minutes: the histories at fault are named."""
-    return settings(max_examples=count, phases=(Phase.explicit, Phase.generate))
+def examples(full: int, usual: int | None = None) -> settings:
+    """So many packs (`effort.py`).
+
+    Packs do not get smaller by Hypothesis, which takes minutes: the histories at fault are named.
+    """
+    return settings(max_examples=effort.examples(full, usual), phases=(Phase.explicit, Phase.generate))
 
 
 def play(service: es.Service, pack: Pack, layout: Layout) -> tuple[es.testing.Driver, list[Placed]]:

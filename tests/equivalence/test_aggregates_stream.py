@@ -7,6 +7,7 @@ from hypothesis import given
 from polars import col
 
 import everstate as es
+from everstate.topology.nodes import Aggregate
 from tests.equivalence import oracles
 from tests.equivalence.histories import (
     BAD,
@@ -23,6 +24,9 @@ from tests.equivalence.histories import (
 )
 from tests.equivalence.playing import FEW, MANY, check_tables, examples
 from tests.equivalence.test_aggregates_table import COLUMNS, ENDS, EVERY, NEAR, REVERSIBLE, WHOLE, some_aggregates
+
+#: The operations whose results are proven here.
+PROVES = (Aggregate,)
 
 unusual = packs(events("in", values(COLUMNS, FLOATS), bad=BAD[:5], lanes=True, nameless=True))
 ordinary = packs(events("in", values(COLUMNS, FINITE), lanes=True), longest=24)
@@ -41,16 +45,9 @@ def check(chosen: dict[str, Any], pack: Pack, ways: list[Layout]) -> None:
     check_tables("stream aggregates", app, pack, ways, expected, NEAR)
 
 
-@examples(FEW)
+@examples(MANY, FEW)
 @given(some_aggregates, unusual, layouts())
 def test_aggregates_of_a_stream_any_together_equal_the_oracle(chosen, pack, ways):
-    check(chosen, pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY)
-@given(some_aggregates, unusual, layouts())
-def test_aggregates_of_a_stream_any_together_equal_the_oracle_for_long(chosen, pack, ways):
     check(chosen, pack, ways)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from polars import col
 
 import everstate as es
+from everstate.topology.nodes import Aggregate
 from tests.equivalence import oracles
 from tests.equivalence.histories import (
     BAD,
@@ -24,6 +25,9 @@ from tests.equivalence.histories import (
     values,
 )
 from tests.equivalence.playing import FEW, MANY, check_tables, examples
+
+#: The operations whose results are proven here.
+PROVES = (Aggregate,)
 
 COLUMNS = ("g", "h", "x", "f", "s", "d", "n")
 NEAR = ("median_f", "quantile_f", "median_x")
@@ -92,16 +96,9 @@ def check(chosen: dict[str, Any], pack: Pack, ways: list[Layout]) -> None:
     check_tables("table aggregates", app, pack, ways, expected, NEAR)
 
 
-@examples(FEW)
+@examples(MANY, FEW)
 @given(some_aggregates, unusual, layouts())
 def test_aggregates_of_a_table_any_together_equal_the_oracle(chosen, pack, ways):
-    check(chosen, pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY)
-@given(some_aggregates, unusual, layouts())
-def test_aggregates_of_a_table_any_together_equal_the_oracle_for_long(chosen, pack, ways):
     check(chosen, pack, ways)
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars import col
@@ -250,30 +249,16 @@ ordered_chains = st.builds(
 some_outputs = st.sets(st.integers(0, 3), max_size=1)
 
 
-@examples(FEW)
+@examples(MANY, FEW)
 @given(chains, some_outputs, histories, layouts())
 def test_chains_of_operations_equal_the_oracle(names, outputs, pack, ways):
     check(names, outputs, pack, ways)
 
 
-@examples(FEW // 2)
+@examples(MANY // 4, FEW // 2)
 @given(ordered_chains, histories, layouts(3))
 def test_chains_that_order_the_results_of_other_operations_equal_the_oracle(names, pack, ways):
     check(names, set(), pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY // 4)
-@given(ordered_chains, histories, layouts(3))
-def test_chains_that_order_the_results_of_other_operations_equal_the_oracle_for_long(names, pack, ways):
-    check(names, set(), pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY)
-@given(chains, some_outputs, histories, layouts())
-def test_chains_of_operations_equal_the_oracle_for_long(names, outputs, pack, ways):
-    check(names, outputs, pack, ways)
 
 
 @examples(6)

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import everstate as es
-from everstate.topology.errors import TopicNotFoundError
+from everstate.errors import TopicNotFoundError
 from tests.equivalence.histories import FINITE, Layout, Pack, Placed, batches, events, packs
 from tests.equivalence.playing import assert_same, blaming, examples, shown
 from tests.equivalence.versions import STREAMS, TABLES, Version, edits
@@ -24,7 +23,7 @@ from tests.figures import PLAYED
 if TYPE_CHECKING:
     from everstate.testing.driver import Upgrade
 
-#: Packs in `make test`, and in the long run.
+#: Packs of which `make test` plays its share, and in the long run.
 SOME, MANY_TABLES, MANY_STREAMS = 4, 50, 20
 
 value = st.fixed_dictionaries(
@@ -243,27 +242,13 @@ def _line(record: es.testing.DriverRecord) -> str:
     return shown((record.key, record.value, record.ts))
 
 
-@examples(SOME)
+@examples(MANY_TABLES, SOME)
 @given(edits(), histories, layouts)
 def test_edits_of_tables_lead_to_what_a_first_run_gives(sequence, pack, layout):
     check_edits(sequence, pack, layout)
 
 
-@pytest.mark.long
-@examples(MANY_TABLES)
-@given(edits(), histories, layouts)
-def test_edits_of_tables_lead_to_what_a_first_run_gives_for_long(sequence, pack, layout):
-    check_edits(sequence, pack, layout)
-
-
-@examples(SOME)
+@examples(MANY_STREAMS, SOME)
 @given(edits(stream=True, longest=1), histories, layouts)
 def test_edits_of_streams_lose_and_double_nothing(sequence, pack, layout):
-    check_stream(sequence, pack, layout)
-
-
-@pytest.mark.long
-@examples(MANY_STREAMS)
-@given(edits(stream=True, longest=1), histories, layouts)
-def test_edits_of_streams_lose_and_double_nothing_for_long(sequence, pack, layout):
     check_stream(sequence, pack, layout)

@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from polars import col
 
 import everstate as es
+from everstate.topology.nodes import Fold
 from tests.equivalence import oracles
 from tests.equivalence.histories import BAD, Layout, Pack, Placed, events, layouts, packs, schema, values
 from tests.equivalence.playing import FEW, MANY, check_tables, examples
+
+#: The operations whose results are proven here.
+PROVES = (Fold,)
 
 COLUMNS = ("g", "h", "x", "s", "n")
 SUMS = {"n": int, "sum": int, "letters": dict[str, int]}
@@ -136,29 +140,15 @@ def check(name: str, pack: Pack, ways: list[Layout], *, on_table: bool) -> None:
     check_tables("folds", app, pack, ways, expected)
 
 
-@examples(FEW // 2)
+@examples(MANY // 2, FEW // 2)
 @given(st.sampled_from(sorted(ON_TABLES)), tables, layouts())
 def test_folds_of_tables_equal_the_oracle(name, pack, ways):
     check(name, pack, ways, on_table=True)
 
 
-@examples(FEW // 2)
+@examples(MANY // 2, FEW // 2)
 @given(st.sampled_from(sorted(ON_STREAMS)), streams, layouts())
 def test_folds_of_streams_equal_the_oracle(name, pack, ways):
-    check(name, pack, ways, on_table=False)
-
-
-@pytest.mark.long
-@examples(MANY // 2)
-@given(st.sampled_from(sorted(ON_TABLES)), tables, layouts())
-def test_folds_of_tables_equal_the_oracle_for_long(name, pack, ways):
-    check(name, pack, ways, on_table=True)
-
-
-@pytest.mark.long
-@examples(MANY // 2)
-@given(st.sampled_from(sorted(ON_STREAMS)), streams, layouts())
-def test_folds_of_streams_equal_the_oracle_for_long(name, pack, ways):
     check(name, pack, ways, on_table=False)
 
 

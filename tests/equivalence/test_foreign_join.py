@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from polars import col
 
 import everstate as es
+from everstate.topology.nodes import ForeignJoin
 from tests.equivalence import oracles
 from tests.equivalence.histories import BAD, Layout, Pack, Placed, events, layouts, packs, schema, values
 from tests.equivalence.playing import FEW, MANY, check_tables, examples
+
+#: The operations whose results are proven here.
+PROVES = (ForeignJoin,)
 
 LEFT = ("ref", "g", "x", "f")
 RIGHT = ("f", "s", "n")
@@ -97,16 +101,9 @@ def check(name: str, how: str, pack: Pack, ways: list[Layout]) -> None:
     check_tables("foreign-key joins", app, pack, ways, expected)
 
 
-@examples(FEW)
+@examples(MANY, FEW)
 @given(st.sampled_from(sorted(JOINS)), st.sampled_from(["inner", "left"]), histories, layouts())
 def test_foreign_joins_equal_the_oracle(name, how, pack, ways):
-    check(name, how, pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY)
-@given(st.sampled_from(sorted(JOINS)), st.sampled_from(["inner", "left"]), histories, layouts())
-def test_foreign_joins_equal_the_oracle_for_long(name, how, pack, ways):
     check(name, how, pack, ways)
 
 

@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 from polars import col
 
 import everstate as es
+from everstate.topology.nodes import RekeyTable
 from tests.equivalence import oracles
 from tests.equivalence.histories import BAD, Layout, Pack, Placed, events, layouts, packs, schema, values
 from tests.equivalence.playing import FEW, MANY, check_streams, check_tables, examples
+
+#: The operations whose results are proven here.
+PROVES = (RekeyTable,)
 
 COLUMNS = ("g", "h", "f", "n")
 
@@ -74,16 +78,9 @@ def check(name: str, pack: Pack, ways: list[Layout]) -> None:
     check_tables("re-keyed tables", app, pack, ways, expected)
 
 
-@examples(FEW)
+@examples(MANY, FEW)
 @given(st.sampled_from(sorted(CHAINS)), tables, layouts())
 def test_rekeyed_tables_equal_the_oracle(chain, pack, ways):
-    check(chain, pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY)
-@given(st.sampled_from(sorted(CHAINS)), tables, layouts())
-def test_rekeyed_tables_equal_the_oracle_for_long(chain, pack, ways):
     check(chain, pack, ways)
 
 

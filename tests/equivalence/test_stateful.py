@@ -2,14 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import everstate as es
+from everstate.topology.nodes import Stateful
 from tests.equivalence import oracles
 from tests.equivalence.histories import BAD, Layout, Pack, Placed, events, layouts, packs, schema, values
 from tests.equivalence.playing import FEW, MANY, assert_dead, check_streams, examples, play
+
+#: The operations whose results are proven here.
+PROVES = (Stateful,)
 
 COLUMNS = ("g", "h", "x", "f", "n")
 HISTORY = {"seen": int, "last": list[float | None], "x": int | None}
@@ -101,16 +104,9 @@ def check(name: str, pack: Pack, ways: list[Layout]) -> None:
     check_streams("stateful functions", app, pack, ways, expected)
 
 
-@examples(FEW)
+@examples(MANY, FEW)
 @given(st.sampled_from(sorted(CHAINS)), histories, layouts())
 def test_stateful_functions_equal_the_oracle(name, pack, ways):
-    check(name, pack, ways)
-
-
-@pytest.mark.long
-@examples(MANY)
-@given(st.sampled_from(sorted(CHAINS)), histories, layouts())
-def test_stateful_functions_equal_the_oracle_for_long(name, pack, ways):
     check(name, pack, ways)
 
 

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from everstate.log.crash import CRASH_POINTS, VARIABLE
+from everstate.log.descriptions import TopicConfig
 from everstate.log.opening import open_log
-from everstate.log.protocol import TopicConfig
 from tests.figures import KILLED
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery]
@@ -113,8 +113,8 @@ def crash_at(world, point):
 
 
 def test_service_killed_around_the_commit_loses_and_doubles_nothing(world):
-    for point in ("sink.before_commit", "log.commit.after_transaction"):
-        crash_at(world, point)
+    # Published, and Spark does not know it yet: the next run gets the same batch again.
+    crash_at(world, "log.commit.after_transaction")
     code, output = world.run()
     assert code == 0, output
     assert "state 0 B" not in output
@@ -142,6 +142,7 @@ def test_worker_killed_once_is_replaced_and_the_run_goes_on(world):
     world.check()
 
 
+@pytest.mark.long
 def test_java_killed_ends_the_run_with_a_named_error_and_the_next_run_goes_on(world):
     world.send(100)
     code, output = world.run(EVERSTATE_TEST_KILL="java")

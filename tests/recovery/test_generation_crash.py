@@ -16,8 +16,8 @@ import pytest
 from everstate.generations.generation import Status
 from everstate.generations.registry import Registry
 from everstate.log.crash import CRASH_POINTS, VARIABLE
+from everstate.log.descriptions import TopicConfig
 from everstate.log.opening import open_log
-from everstate.log.protocol import TopicConfig
 from everstate.log.records import to_records
 from tests.figures import KILLED
 from tests.recovery import test_engine_crash, test_history_crash, test_log_crash
@@ -170,6 +170,7 @@ def test_crash_points_of_deployments_are_all_tried():
     assert set(CRASH_POINTS) == tried | elsewhere
 
 
+@pytest.mark.long
 def test_deployment_killed_in_the_cutover_publishes_only_the_difference(world):
     world.send(60)
     world.deployed(1)

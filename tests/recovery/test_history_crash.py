@@ -10,11 +10,11 @@ import sys
 import polars as pl
 import pytest
 
+from everstate.log.archive.files import partition_folder
+from everstate.log.archive.reading import load
 from everstate.log.crash import CRASH_POINTS
-from everstate.log.history.files import partition_folder
-from everstate.log.history.reading import load
 from tests.figures import KILLED
-from tests.unit.log.history.conftest import Shelf
+from tests.unit.log.archive.conftest import Shelf
 
 pytestmark = pytest.mark.recovery
 
@@ -22,7 +22,7 @@ POINTS = [name for name in CRASH_POINTS if name.startswith("history.")]
 SCRIPT = """
 import sys
 from pathlib import Path
-from everstate.engine.history import Archivist
+from everstate.generations.state.archiving import Archivist
 from everstate.log import EmbeddedLog
 
 folder = Path(sys.argv[1])

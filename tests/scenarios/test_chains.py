@@ -8,7 +8,7 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.runner import Runner
+from everstate.engine.commands.runner import Runner
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

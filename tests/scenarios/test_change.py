@@ -12,7 +12,7 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.wishes import Wishes
+from everstate.generations.deploy.options import Wishes
 from everstate.generations.generation import Status
 from tests.scenarios.conftest import keys
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import everstate as es
 from everstate import col
 from everstate.cli.exit_codes import APPROVAL, exit_code
-from everstate.engine.discarding import discard
-from everstate.engine.preview import preview_service
-from everstate.engine.rollback import roll_back
-from everstate.engine.runner import Runner
+from everstate.engine.commands.discarding import discard
+from everstate.engine.commands.preview import preview_service
+from everstate.engine.commands.rollback import roll_back
+from everstate.engine.commands.runner import Runner
+from everstate.errors import ApprovalNeededError
 from everstate.generations.generation import Status, own_topic
 from everstate.plan.actions import Recalculate
 from everstate.plan.document import from_json, to_json
 from everstate.plan.preview import Counts
-from everstate.topology.errors import ApprovalNeededError
 
 pytestmark = pytest.mark.spark
 
@@ -57,24 +59,29 @@ def test_preview_counts_exactly_and_the_run_after_it_does_not_replay(shop, given
     shop.deploy(version())
     before, written = expected(range(1, 121)), shop.topics.count("totals")
     shop.topics.send("orders", [("new", {"customer": "d", "amount": 50}), ("bad", b"?")], ts=1000)
-    plan = preview_service(version(least=10), **given)
+    quick = preview_service(version(least=10), log=shop.log.url, show=False)
+    assert statuses(shop) == {1: Status.ACTIVE}
+    plan = preview_service(version(least=10), **given, preview_records=0)
 
     (preview,) = plan.previews
+    number = preview.generation
+    (without_spark,) = quick.previews
+    assert replace(without_spark, generation=number, kept=True) == preview
     assert preview.counts == Counts(new=1, changed=0, stale=10, unchanged=110, newly_dead=1)
     assert [(sample.key, sample.new) for sample in preview.new] == [("d", '{"total":50}')]
     assert [sample.old for sample in preview.stale if sample.key == "c7"] in ([], ['{"total":7}'])
-    assert (preview.dead[0].topic, preview.generation) == ("orders", 2)
-    assert statuses(shop) == {1: Status.ACTIVE, 2: Status.READY}
+    assert (preview.dead[0].topic, preview.generation) == ("orders", number)
+    assert statuses(shop) == {1: Status.ACTIVE, number: Status.READY}
     assert (shop.table("totals"), shop.topics.count("totals")) == (before, written)
     (action,) = plan.actions
     assert isinstance(action, Recalculate)
-    assert (action.resumes, action.records) == (2, 0)
+    assert (action.resumes, action.records) == (number, 0)
 
-    batch = last_batch(shop, 2)
+    batch = last_batch(shop, number)
     published = shop.deploy(version(least=10), plan=from_json(to_json(plan)), approve=True)["totals"]
     assert len(published) == preview.counts.written
-    assert last_batch(shop, 2) == batch  # only the cutover itself, which closes the last batch
-    assert statuses(shop) == {1: Status.RETIRED, 2: Status.ACTIVE}
+    assert last_batch(shop, number) == batch  # only the cutover itself, which closes the last batch
+    assert statuses(shop) == {1: Status.RETIRED, number: Status.ACTIVE}
     assert shop.table("totals") == expected(range(11, 121), d=50)
 
 
@@ -98,6 +105,7 @@ def test_rollback_catches_up_without_a_replay_and_the_newer_file_comes_again(sho
     assert shop.table("totals") == expected(range(3, 121), d=50)
 
 
+@pytest.mark.long
 def test_cutover_that_removes_much_waits_fails_or_is_approved_as_asked(shop, given):
     shop.deploy(version())
     before = shop.table("totals")
@@ -112,7 +120,7 @@ def test_cutover_that_removes_much_waits_fails_or_is_approved_as_asked(shop, giv
     assert statuses(shop) == {1: Status.ACTIVE}
     assert shop.table("totals") == before
 
-    preview_service(version(least=60), **given)
+    preview_service(version(least=60), **given, preview_records=0)
     prepared = shop.generations("shop", "totals").building
     assert discard(version(), "totals", log=shop.log.url).number == prepared.number
     assert statuses(shop) == {1: Status.ACTIVE}
@@ -125,7 +133,7 @@ def test_preview_leaves_a_running_service_alone(shop, given):
     runner = Runner(version(), **given)
     runner.start()
     try:
-        plan = preview_service(version(factor=3), **given)
+        plan = preview_service(version(factor=3), **given, preview_records=0)
         assert plan.preview("totals").counts.changed == 120
         shop.topics.send("orders", [("new", {"customer": "d", "amount": 50})], ts=1000)
         while "d" not in shop.table("totals"):

@@ -6,10 +6,10 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.wishes import Wishes
+from everstate.errors import ApprovalNeededError, HistoryTruncatedError
+from everstate.generations.deploy.options import Wishes
 from everstate.log import EmbeddedLog, TopicConfig
-from everstate.log.history.reading import named
-from everstate.topology.errors import ApprovalNeededError, HistoryTruncatedError
+from everstate.log.archive.reading import named
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

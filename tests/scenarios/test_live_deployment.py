@@ -16,8 +16,8 @@ import pytest
 
 from everstate.generations.registry import Registry
 from everstate.log.crash import VARIABLE
+from everstate.log.descriptions import TopicConfig
 from everstate.log.opening import open_log
-from everstate.log.protocol import TopicConfig
 from everstate.log.records import to_records
 from tests.figures import KILLED
 

@@ -9,11 +9,11 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.preview import plan_service
-from everstate.engine.runner import Runner
+from everstate.engine.commands.preview import plan_service
+from everstate.engine.commands.runner import Runner
+from everstate.errors import TopicNotFoundError, TopicRecreatedError
 from everstate.plan.differences import Category
 from everstate.plan.text import plain, text
-from everstate.topology.errors import TopicNotFoundError, TopicRecreatedError
 from tests.scenarios.conftest import keys
 
 pytestmark = pytest.mark.spark

@@ -54,6 +54,7 @@ def events(world, output="totals"):
     return [(event.generation, event.what) for event in world.generations("shop", output).audit]
 
 
+@pytest.mark.long
 def test_migrate_converts_an_aggregate_and_publishes_what_differs(world):
     first_version(world, totals())
     written = world.deploy(totals(halves=True, migrate=halved))["totals"]
@@ -72,6 +73,7 @@ def test_migrate_converts_an_aggregate_and_publishes_what_differs(world):
     assert world.generations("shop", "totals").active.number == 1
 
 
+@pytest.mark.long
 def test_migrate_that_does_not_hold_is_discarded_and_rebuilt(world):
     first_version(world, totals())
 
@@ -149,7 +151,7 @@ def test_migrate_of_a_stream_neither_loses_nor_repeats_records(world):
 
 @pytest.mark.long
 def test_migrate_while_the_version_before_goes_on_loses_nothing(world, spark):
-    from everstate.engine.runner import Runner
+    from everstate.engine.commands.runner import Runner
 
     first_version(world, totals())
     world.topics.send("orders", [order(n, n % 7, n) for n in range(60, 90)], ts=100)
@@ -174,7 +176,7 @@ def test_migrate_while_the_version_before_goes_on_loses_nothing(world, spark):
 
 @pytest.mark.long
 def test_migrate_that_was_previewed_is_gone_on_with(world, spark):
-    from everstate.engine.preview import preview_service
+    from everstate.engine.commands.preview import preview_service
 
     service = totals(halves=True, migrate=halved)
     first_version(world, totals())

@@ -10,14 +10,15 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.folder import service_folder
-from everstate.engine.planning import make_plan, unchanged
+from everstate.errors import CheckpointDamagedError, CheckpointMissingError, StateError
+from everstate.generations.deploy.planning import make_plan, unchanged
 from everstate.log.opening import open_log
 from everstate.plan.facts import Options
-from everstate.topology.errors import CheckpointDamagedError, CheckpointMissingError, StateError
+from tests.sites import site_of
 from tests.spark_session import Topics
 
-pytestmark = pytest.mark.spark
+#: One process for all: what they damage takes longer to build than to try.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("damage")]
 
 BATCHES = 4
 
@@ -32,7 +33,7 @@ def service():
 @pytest.fixture(scope="module")
 def built(spark, tmp_path_factory):
     """A log with a service that has run four batches and was stopped in an orderly way."""
-    from everstate.engine.runner import Runner
+    from everstate.engine.commands.runner import Runner
 
     path = tmp_path_factory.mktemp("built") / "log"
     log = open_log(path)
@@ -56,8 +57,8 @@ def start(path):
     log = open_log(path)
     try:
         app = service()
-        home = service_folder(None, log, app.name)
-        return unchanged(make_plan(app, log, home, Options()), log, home)
+        with site_of(app, log) as site:
+            return unchanged(make_plan(app, site, Options()), site)
     finally:
         log.close()
 
@@ -151,7 +152,7 @@ def test_everything_missing_is_not_taken_for_a_new_output(copy):
 @pytest.fixture(scope="module")
 def long_built(spark, tmp_path_factory):
     """A log with a service whose state has snapshots of later versions than the first."""
-    from everstate.engine.runner import Runner
+    from everstate.engine.commands.runner import Runner
 
     path = tmp_path_factory.mktemp("long") / "log"
     log = open_log(path)
@@ -191,7 +192,7 @@ def version(path):
 @pytest.mark.long
 @pytest.mark.parametrize("damage", [remove])  # each takes minutes; cut and flipped files are told by their checksums
 def test_every_file_damaged_in_turn_is_named_or_not_needed(spark, long_built, tmp_path, damage):
-    from everstate.engine.runner import Runner
+    from everstate.engine.commands.runner import Runner
 
     built, sent = long_built
     path = tmp_path / "log"

@@ -9,8 +9,8 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.runner import Runner
-from everstate.engine.session import java_process
+from everstate.engine.commands.runner import Runner
+from everstate.engine.jvm.session import java_process
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -15,7 +15,7 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.log.protocol import TopicConfig
+from everstate.log.descriptions import TopicConfig
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -12,9 +12,9 @@ import pytest
 
 import everstate as es
 from everstate import col
-from everstate.engine.runner import Runner
-from everstate.engine.spread import murmur3
-from everstate.topology.errors import (
+from everstate.engine.commands.runner import Runner
+from everstate.engine.query.shard_numbers import murmur3
+from everstate.errors import (
     CheckpointDamagedError,
     LeaseHeldError,
     LogError,
@@ -55,7 +55,7 @@ def test_shard_numbers_hash_as_spark_hashes(spark):
     assert all((murmur3(number) - hashed) % (1 << 32) == 0 for number, hashed in signed.items())
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_service_in_small_batches_gives_the_same_table_as_one_pass(topics, run, shards):
     topics.create("orders", partitions=3, compact=True)
     orders = dict(history(100))
@@ -217,7 +217,7 @@ def test_background_run_follows_new_records_and_stops(topics, spark):
 
 
 def test_lease_taken_over_stops_the_service_with_a_named_error(topics, spark):
-    from everstate.topology.errors import FencedError
+    from everstate.errors import FencedError
 
     topics.create("orders", compact=True)
     runner = Runner(totals(shards=1), log=topics.log.url, session=spark, show=False, cores=2, heartbeat=0.2)

@@ -8,9 +8,9 @@ import psutil
 import pytest
 
 import everstate as es
-from everstate.engine.execution import Execution
-from everstate.engine.runner import Runner
-from everstate.engine.session import java_process
+from everstate.engine.commands.runner import Runner
+from everstate.engine.execution import SparkExecution
+from everstate.engine.jvm.session import java_process
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,7 @@ def test_query_that_lives_without_a_thread_or_has_ended_without_a_word_is_starte
 
 def running_query(service):
     """Spark's query; the service keeps it to itself."""
-    executions = [one for one in gc.get_objects() if isinstance(one, Execution)]
+    executions = [one for one in gc.get_objects() if isinstance(one, SparkExecution)]
     (found,) = [one._query for one in executions if one._query is not None and one.output.unit.service == service]
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from everstate.topology.errors import ConfigurationError
+from everstate.errors import ConfigurationError
 
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _FORM: Final = re.compile(r"(\d+)(ms|s|m|h|d|w)")

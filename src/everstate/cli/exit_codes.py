@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from everstate.topology.errors import (
+from everstate.errors import (
     ApprovalNeededError,
     HistoryTruncatedError,
     LeaseError,
@@ -12,7 +12,7 @@ from everstate.topology.errors import (
 )
 
 if TYPE_CHECKING:
-    from everstate.topology.errors import EverstateError
+    from everstate.errors import EverstateError
 
 #: Any error without a code of its own. 2 is that of a wrong option.
 ERROR: Final = 1
@@ -39,7 +39,7 @@ def exit_code(error: EverstateError) -> int:
     """The code for an error.
 
     Example:
-        >>> from everstate.topology.errors import FencedError
+        >>> from everstate.errors import FencedError
         >>> exit_code(FencedError("another process has taken over"))
         4
     """

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from everstate.errors import ConfigurationError
 from everstate.log import open_log
-from everstate.topology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from everstate.log import Log

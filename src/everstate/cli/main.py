@@ -11,23 +11,23 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from everstate.cli.clear import clear
-from everstate.cli.consume import consume
-from everstate.cli.describe import describe
-from everstate.cli.discard import discard
+from everstate.cli.commands.clear import clear
+from everstate.cli.commands.consume import consume
+from everstate.cli.commands.describe import describe
+from everstate.cli.commands.discard import discard
+from everstate.cli.commands.generations import generations
+from everstate.cli.commands.graph import graph
+from everstate.cli.commands.plan import plan
+from everstate.cli.commands.prepare import prepare
+from everstate.cli.commands.produce import produce
+from everstate.cli.commands.rollback import rollback
+from everstate.cli.commands.run import run
+from everstate.cli.commands.topic import topic_app
 from everstate.cli.exit_codes import exit_code
-from everstate.cli.generations import generations
-from everstate.cli.graph import graph
-from everstate.cli.plan import plan
-from everstate.cli.prepare import prepare
-from everstate.cli.produce import produce
-from everstate.cli.rollback import rollback
-from everstate.cli.run import run
-from everstate.cli.topic import topic_app
-from everstate.topology.errors import ConfigurationError, EngineError, EverstateError
-from everstate.topology.exhaustion import exhausted, exhaustion
-from everstate.topology.location import Location
-from everstate.topology.texts import one_line, printable, with_margin
+from everstate.errors import AccessError, ConfigurationError, EngineError, EverstateError
+from everstate.errors.exhaustion import exhausted, exhaustion
+from everstate.errors.texts import one_line, printable, with_margin
+from everstate.location import Location
 
 app = typer.Typer(
     name="everstate",
@@ -65,7 +65,7 @@ def main() -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         lacking = exhaustion(error)
-        if lacking is not None:
+        if lacking is not None and lacking is not AccessError:
             _end(exhausted(lacking, f"{place}{error.strerror or error}"))
         _end(
             ConfigurationError(

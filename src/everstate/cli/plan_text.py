@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.text import Text
 
-from everstate.plan.actions import Begin, Nothing
+from everstate.errors.texts import one_line
+from everstate.plan.actions import Begin, Keep
 from everstate.plan.guards import Limits
 from everstate.plan.text import Line, Style, text
-from everstate.topology.texts import one_line
 
 if TYPE_CHECKING:
-    from everstate.engine.settings import Settings
+    from everstate.generations.deploy.settings import Settings
     from everstate.plan.actions import Plan
 
 _COLOURS: Final[dict[Style, str]] = {
@@ -49,7 +49,7 @@ def limits(settings: Settings) -> Limits:
 
 def replaces_something(plan: Plan) -> bool:
     """Whether something that is on a topic may change; a first deployment onto an empty one changes nothing."""
-    return any(not isinstance(action, Nothing) and not _is_first(action) for action in plan.actions)
+    return any(not isinstance(action, Keep) and not _is_first(action) for action in plan.actions)
 
 
 def _is_first(action: object) -> bool:

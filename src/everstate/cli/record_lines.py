@@ -12,8 +12,8 @@ import binascii
 import json
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from everstate.topology.errors import DecodeError
-from everstate.topology.texts import printable_json
+from everstate.errors import DecodeError
+from everstate.errors.texts import printable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

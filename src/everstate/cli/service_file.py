@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.dsl.config import OVERRIDES
 from everstate.dsl.service import Service
-from everstate.topology import secrets
-from everstate.topology.errors import ConfigurationError, DefinitionError, EverstateError
-from everstate.topology.location import Location
+from everstate.errors import ConfigurationError, DefinitionError, EverstateError, secrets
+from everstate.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

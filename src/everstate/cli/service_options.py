@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everstate.cli.log_option import require_log
-from everstate.topology.secrets import MASK, is_secret, masked
+from everstate.errors.secrets import MASK, is_secret, masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def existing_log(log: str | None, service: Service) -> str:
     Raises:
         ConfigurationError: If there is no such folder.
     """
-    from everstate.engine.settings import log_address  # noqa: PLC0415 - a mistake in the file shows first
+    from everstate.generations.deploy.settings import log_address  # noqa: PLC0415 - a mistake in the file shows first
 
     address = log_address(log, service.log)
     require_log(address)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from everstate.topology.calls import suggestion
-from everstate.topology.errors import AbsentError, UnsupportedError
-from everstate.topology.location import caller
+from everstate.errors import AbsentError, UnsupportedError
+from everstate.errors.calls import suggestion
+from everstate.location import caller
+from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -175,7 +176,7 @@ _DRIVER: Final = (
         "close commit flush process run start stop",
         "Leave it out: every send is processed at once; driver.batch() puts several into one micro-batch.",
     ),
-    ("deadletters dlq errors", "Use driver.records('OUTPUT.dlq')."),
+    ("deadletters dlq errors", f"Use driver.records({dead_letter_topic('OUTPUT')!r})."),
     ("deploy", "Use driver.upgrade(service)."),
 )
 _MODULE: Final = (

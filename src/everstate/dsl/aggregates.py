@@ -6,9 +6,9 @@ import polars as pl
 
 from everstate.dsl.arguments import shown, whole_number
 from everstate.dsl.expressions import as_expression
-from everstate.topology.calls import explained
-from everstate.topology.errors import SchemaError
-from everstate.topology.location import caller
+from everstate.errors import SchemaError
+from everstate.errors.calls import explained
+from everstate.location import caller
 
 
 @explained

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from everstate.topology.calls import suggestion
-from everstate.topology.errors import DefinitionError, EverstateError
+from everstate.errors import DefinitionError, EverstateError
+from everstate.errors.calls import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 
 def whole_number(

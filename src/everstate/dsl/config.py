@@ -7,13 +7,12 @@ import os
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology import secrets
-from everstate.topology.errors import ConfigurationError
+from everstate.errors import ConfigurationError, secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 #: What `--set` and `--config` gave, while the user's file is loaded.
 OVERRIDES: Final[ContextVar[Mapping[str, object] | None]] = ContextVar("everstate_config", default=None)

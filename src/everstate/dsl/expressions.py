@@ -8,15 +8,15 @@ import polars as pl
 
 from everstate.dsl.arguments import shown
 from everstate.dsl.functions import function
-from everstate.topology.errors import SchemaError, UnknownColumnError
+from everstate.errors import SchemaError, UnknownColumnError
 from everstate.topology.expressions import rows, trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from everstate.location import Location
+    from everstate.schema.schema import Schema
     from everstate.topology.functions import Function
-    from everstate.topology.location import Location
-    from everstate.topology.schema import Schema
 
 
 def as_expression(part: pl.Expr | str, location: Location | None) -> pl.Expr:

@@ -8,9 +8,9 @@ from everstate.dsl import operations
 from everstate.dsl.absent import Guiding, refuse_subscript
 from everstate.dsl.arguments import shown, switch
 from everstate.dsl.grouped import Grouped
-from everstate.topology.calls import explained_class
-from everstate.topology.errors import DefinitionError, UnsupportedError
-from everstate.topology.location import caller
+from everstate.errors import DefinitionError, UnsupportedError
+from everstate.errors.calls import explained_class
+from everstate.location import caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.dsl.service import Service
-    from everstate.topology.location import Location
+    from everstate.location import Location
+    from everstate.schema.schema import Schema
     from everstate.topology.nodes import Node, OnChange
-    from everstate.topology.schema import Schema
 
 
 @explained_class

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from everstate.topology.errors import FunctionError, SchemaError
+from everstate.errors import FunctionError, SchemaError
+from everstate.schema.schema import Schema
 from everstate.topology.functions import Function
-from everstate.topology.schema import Schema
 
 if TYPE_CHECKING:
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 
 def function(part: Callable[..., Any], takes: str, location: Location | None, *, generator: bool = False) -> Function:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.dsl import stateful
 from everstate.dsl.absent import Guiding
-from everstate.topology.calls import explained_class
-from everstate.topology.location import caller
+from everstate.errors.calls import explained_class
+from everstate.location import caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,11 @@ import polars as pl
 from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, predicate, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
-from everstate.topology.annotations import is_name
-from everstate.topology.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
-from everstate.topology.keys import KeySpec
+from everstate.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
+from everstate.schema.annotations import is_name
+from everstate.schema.keys import KeySpec
+from everstate.schema.schema import Schema
+from everstate.schema.types import Field
 from everstate.topology.nodes import (
     Filter,
     FlatMap,
@@ -26,14 +28,12 @@ from everstate.topology.nodes import (
     RekeyStream,
     RekeyTable,
 )
-from everstate.topology.schema import Schema
-from everstate.topology.types import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from everstate.location import Location
     from everstate.topology.functions import Function
-    from everstate.topology.location import Location
 
 Columns: TypeAlias = str | pl.Expr
 

@@ -14,17 +14,16 @@ from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
-from everstate.topology import secrets
-from everstate.topology.calls import explained_class
+from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
+from everstate.errors.calls import explained_class
+from everstate.location import Location, caller
+from everstate.schema.keys import KeySpec
+from everstate.schema.schema import Schema
+from everstate.schema.topic_names import check_topic_name, dead_letter_topic
+from everstate.schema.values import require_format
 from everstate.topology.describe import Description
-from everstate.topology.errors import DefinitionError, EverstateError, NameClashError, SchemaError
-from everstate.topology.keys import KeySpec
-from everstate.topology.location import Location, caller
 from everstate.topology.nodes import Kind, Latest, Node, OnChange, Output, Source
-from everstate.topology.schema import Schema
-from everstate.topology.topic_names import check_topic_name
 from everstate.topology.unit import Unit
-from everstate.topology.values import require_format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,8 +48,8 @@ class Service(Guiding):
         name: The service's name; its state and its lease go by it.
         log: Where topics live: a folder. By default `EVERSTATE_LOG`, else `./.everstate`.
         state_dir: Where state and checkpoints live; by default inside the log's folder.
-        on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to `<output>.dlq`),
-            "fail" or "skip".
+        on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to the output's dead-letter
+            topic), "fail" or "skip".
         shards: Parallel shares of each output's key space; by default the cores at its first start.
     """
 
@@ -192,10 +191,10 @@ class Service(Guiding):
     ) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
-        check_topic_name(f"{topic}.dlq", location=location)
+        check_topic_name(dead_letter_topic(topic), location=location)
         require_format(node.schema, fmt, location=location)
         for other in self._outputs:
-            if topic in {other.topic, f"{other.topic}.dlq"} or f"{topic}.dlq" == other.topic:
+            if topic in {other.topic, dead_letter_topic(other.topic)} or dead_letter_topic(topic) == other.topic:
                 raise NameClashError(
                     f"output {topic!r} is declared twice",
                     location=location,
@@ -338,7 +337,7 @@ class Service(Guiding):
 
 def _engine(module: str) -> Any:
     # A description does not depend on the engine: only running needs Spark, and tests run without it.
-    return importlib.import_module(f"everstate.engine.{module}")
+    return importlib.import_module(f"everstate.engine.commands.{module}")
 
 
 def _key_names(key: object, location: Location | None) -> tuple[str, ...]:

@@ -10,16 +10,16 @@ from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
 from everstate.dsl.operations import relabelled, with_key
+from everstate.errors import NameClashError, SchemaError, UnsupportedError
+from everstate.errors.calls import suggestion
+from everstate.schema.schema import Schema
 from everstate.topology.aggregates import Leaves, leaf_dtype
-from everstate.topology.calls import suggestion
-from everstate.topology.errors import NameClashError, SchemaError, UnsupportedError
 from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful
-from everstate.topology.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 #: How a join calls the function that puts both sides together.
 JOINER: Final = "joiner=(left, right)"

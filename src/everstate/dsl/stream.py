@@ -9,9 +9,9 @@ import polars as pl
 from everstate.dsl import operations, stateful
 from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
-from everstate.topology.calls import explained_class
-from everstate.topology.errors import UnsupportedError
-from everstate.topology.location import caller
+from everstate.errors import UnsupportedError
+from everstate.errors.calls import explained_class
+from everstate.location import caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,1 +1,6 @@
-"""Runs a topology as Spark streaming queries; the only importer of pyspark besides the log's Spark side."""
+"""The executor on Spark, and what a process does with a service; the only importer of PySpark.
+
+`operation.py` opens the log and the leases for a command of `commands/`; `executor.py` is Spark as a deployment sees
+it, `execution.py` one output while it runs. `jvm/` is Java, `query/` one query, `checkpoint/` what Spark leaves
+on disk.
+"""

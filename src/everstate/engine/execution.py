@@ -8,18 +8,22 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from everstate.engine.backoff import Backoff
-from everstate.engine.failures import is_transient, root_cause
-from everstate.engine.inspection import orderly_end
-from everstate.engine.job import Job
-from everstate.engine.past import past_of
-from everstate.engine.query import QueryPlan, start_query
-from everstate.engine.reports import report_file
-from everstate.engine.session import java_lives, java_process
-from everstate.engine.sink import Sink
-from everstate.engine.topic_marks import require_ids
-from everstate.engine.watchdog import LOOK_S, Watchdog, thread_lives, work_of
+from everstate.engine.checkpoint.inspection import orderly_end
+from everstate.engine.checkpoint.relocation import relocate
+from everstate.engine.jvm.reports import report_file
+from everstate.engine.jvm.session import java_lives, java_process
+from everstate.engine.query.failures import is_transient, root_cause
+from everstate.engine.query.job import Job
+from everstate.engine.query.query import QueryPlan, start_query
+from everstate.engine.query.sink import Sink
+from everstate.engine.query.watchdog import LOOK_S, Watchdog, thread_lives, work_of
+from everstate.errors import LogBusyError, ResourceError, StalledError
+from everstate.generations.deploy.outputs import kept_tables
 from everstate.generations.generation import own_dead_letters, own_topic
-from everstate.topology.errors import LogBusyError, ResourceError, StalledError
+from everstate.generations.state.past import past_of
+from everstate.generations.state.topic_marks import require_ids
+from everstate.log.timing import wall_clock
+from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
@@ -29,14 +33,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from everstate.engine.outputs import PreparedOutput
-    from everstate.engine.settings import Settings
-    from everstate.engine.sink import Tally
+    from everstate.errors import EverstateError
+    from everstate.generations.deploy.executor import Tally
+    from everstate.generations.deploy.outputs import PreparedOutput
+    from everstate.generations.deploy.settings import Settings
     from everstate.generations.generation import Generation
-    from everstate.kernels.migration import Migration
-    from everstate.log.protocol import Lease, Log, Vector
+    from everstate.generations.state.folder import OutputFolder
+    from everstate.kernels.migration.convert import Migration
+    from everstate.log.descriptions import Lease, Vector
+    from everstate.log.protocol import Log
     from everstate.log.stops import Stops
-    from everstate.topology.errors import EverstateError
     from everstate.topology.unit import Unit
 
 logger = logging.getLogger(__name__)
@@ -47,12 +53,13 @@ _COMING_UP_S: Final = 20.0
 _LOOK_AT_TOPICS_S: Final = 2.0
 
 
-class Execution:
-    """Starts, watches and stops the query of one generation.
+class SparkExecution:
+    """Starts, watches and stops the query of one generation; see `Execution`.
 
     Args:
         spark: Gives the session.
         output: What to run.
+        folder: Where its state is.
         log: The log.
         lease: Under which it commits.
         settings: Operational settings.
@@ -66,6 +73,7 @@ class Execution:
         self,
         spark: Callable[[], SparkSession],
         output: PreparedOutput,
+        folder: OutputFolder,
         log: Log,
         lease: Lease,
         settings: Settings,
@@ -76,6 +84,7 @@ class Execution:
         migration: Migration | None = None,
     ) -> None:
         self.output = output
+        self._folder = folder
         self._spark = spark
         self._settings = settings
         self._query: StreamingQuery | None = None
@@ -88,7 +97,7 @@ class Execution:
         self._log = log
         self._looked = 0.0
         generation = output.generation
-        written = () if closed else (output.name, f"{output.name}.dlq")
+        written = () if closed else (output.name, dead_letter_topic(output.name))
         self._topics = {t: i for t, i in generation.topics.items() if t in (*output.unit.topics, *written)}
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
@@ -100,11 +109,13 @@ class Execution:
             job=job,
             topics=unit.topics,
             depth=unit.depth,
-            checkpoint=output.folder.checkpoint,
+            checkpoint=folder.checkpoint,
             initial=generation.initial,
             max_records=settings.recalculation_records if closed else settings.max_records,
             order=(unit.service, output.name) if ordered else (),
             end=end,
+            tables=kept_tables(unit),
+            checked_ms=wall_clock(),
             past=past_of(output, log, self._position),
             ids={topic: known for topic, known in generation.topics.items() if topic in unit.topics},
         )
@@ -112,7 +123,7 @@ class Execution:
             job=job,
             log=log,
             lease=lease,
-            checkpoint=output.folder.checkpoint,
+            checkpoint=folder.checkpoint,
             initial=generation.initial,
             kind="closed" if closed else "open",
             ordered=bool(unit.order_sensitive),
@@ -135,9 +146,10 @@ class Execution:
         Raises:
             EverstateError: If Spark cannot.
         """
-        self.output.folder.forget_stopped()
+        self._folder.forget_stopped()
         self._once = once
         self._began = time.monotonic()
+        relocate(self._folder.checkpoint)
         try:
             self._query = start_query(self._spark(), self._plan, self._sink, self._settings, once=once)
         except Exception as error:
@@ -222,7 +234,7 @@ class Execution:
             )
 
     def _named(self, error: BaseException, *, alive: bool = True) -> EverstateError:
-        report = report_file(self.output.folder.home)
+        report = report_file(self._folder.home)
         return root_cause(error, self.name, java_lives=alive, report=report if report.exists() else None)
 
     def _state(self, query: StreamingQuery) -> tuple[bool, BaseException | None]:
@@ -250,23 +262,33 @@ class Execution:
         query = self._query
         if query is None or not self.active() or time.monotonic() > self._began + _COMING_UP_S:
             return False
-        return not self._sink.tally.batches and not query.status["message"].startswith("Waiting")
+        try:
+            return not self._sink.tally.batches and not query.status["message"].startswith("Waiting")
+        except Exception as error:
+            raise self._named(error) from error
 
     def announce_stop(self) -> None:
         """A batch that begins from now on need not be waited for."""
         self._sink.stopping.set()
 
     def stop(self, deadline: float) -> None:
-        """Let the batch in progress finish, then stop the query and note that it ended in an orderly way."""
+        """Let the batch in progress finish, then stop the query and note that it ended in an orderly way.
+
+        Raises:
+            EverstateError: If Spark has failed meanwhile.
+        """
         query, self._due = self._query, None
         if query is None:
             return
-        while query.isActive and self._in_batch(query) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        query.stop()
+        try:
+            while query.isActive and self._in_batch(query) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            query.stop()
+        except Exception as error:
+            raise self._named(error) from error
         self._query = None
-        if self.output.folder.checkpoint.exists():
-            self.output.folder.write_stopped(orderly_end(self.output.folder.checkpoint))
+        if self._folder.checkpoint.exists():
+            self._folder.write_stopped(orderly_end(self._folder.checkpoint))
 
     @property
     def position(self) -> Vector:
@@ -275,7 +297,7 @@ class Execution:
 
     def state_bytes(self) -> int:
         """The size of the state as it is on disk: what Spark says of RocksDB is nothing until that writes a table."""
-        return self.output.folder.size()
+        return self._folder.size()
 
     def _in_batch(self, query: StreamingQuery) -> bool:
         """Whether a batch is on its way that had begun before the stop was announced."""
@@ -294,7 +316,7 @@ def _job(
     migration: Migration | None,
 ) -> Job:
     output = unit.output
-    target, letters = output.topic, f"{output.topic}.dlq"
+    target, letters = output.topic, dead_letter_topic(output.topic)
     if closed:
         # What a stream has published stands, so only its state is built.
         target = own_topic(unit.service, output.topic, generation) if output.kind is Kind.TABLE else ""

@@ -5,54 +5,40 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from everstate.engine.belonging import check_log
-from everstate.engine.folder import service_folder
-from everstate.engine.history import Archiving, Archivist
-from everstate.engine.leases import Leases
+from everstate.engine.executor import SparkExecutor
 from everstate.engine.limits import Limits, watched_folders
-from everstate.engine.net import Net
-from everstate.engine.planning import make_plan, unchanged
-from everstate.engine.reports import report_file
-from everstate.engine.settings import Settings, log_address
-from everstate.engine.wishes import Wishes
-from everstate.generations.comparison import Comparisons
+from everstate.engine.progress import Progress
+from everstate.generations.compare.comparison import Comparisons
+from everstate.generations.deploy.leases import Leases
+from everstate.generations.deploy.options import Wishes
+from everstate.generations.deploy.run import Ending, Run
+from everstate.generations.deploy.settings import Settings, log_address
+from everstate.generations.deploy.site import Site
 from everstate.generations.registry import Registry
+from everstate.generations.state.archiving import Archiving, Archivist
+from everstate.generations.state.belonging import check_log
+from everstate.generations.state.folder import service_folder
 from everstate.log.opening import open_log
+from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from everstate.dsl.service import Service
-    from everstate.engine.deployment import Deployment
-    from everstate.engine.planning import Planned
-    from everstate.engine.rollout import Rollout
-    from everstate.engine.steps import Context
-    from everstate.log.protocol import Lease, Log
+    from everstate.generations.deploy.deployment import Roster
+    from everstate.generations.deploy.options import RunOptions
+    from everstate.generations.deploy.planning import Planned
+    from everstate.generations.deploy.rollout import Rollout
+    from everstate.log.descriptions import Lease
+    from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """Where an operation takes place.
-
-    Attributes:
-        log: The log.
-        home: The folder of the service's state.
-        registry: The service's generations.
-        leases: What this process holds.
-    """
-
-    log: Log
-    home: Path
-    registry: Registry
-    leases: Leases
 
 
 class Operation:
@@ -60,35 +46,23 @@ class Operation:
 
     Args:
         service: The service.
-        log: Which log; see `log_address`.
-        show: False for silence; by default a table on a terminal, else a line now and then.
-        session: A session of `start_session` to work in, which stays; without it the operation has one of its own.
-        wishes: What is asked for.
-        given: Operational settings by name, as for `Settings`, and further wishes, as for `Wishes`.
+        given: Where (`log`; see `log_address`), how (the names of `Settings`) and what for (those of `Wishes`); `show`
+            is False for silence, by default a table on a terminal, else a line now and then; `session` is one of
+            `start_session` to work in, which stays, without it the operation has one of its own.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        *,
-        log: str | Path | None = None,
-        show: bool | None = None,
-        session: SparkSession | None = None,
-        wishes: Wishes | None = None,
-        **given: Any,
-    ) -> None:
-        asked = {name: given.pop(name) for name in Wishes.names() & given.keys()}
-        self.wishes = (wishes or Wishes()).asking(**asked)
+    def __init__(self, service: Service, **given: Unpack[RunOptions]) -> None:
+        options: dict[str, Any] = dict(given)
+        self._address = log_address(options.pop("log", None), service.log)
+        self._show: bool | None = options.pop("show", None)
+        self._session: SparkSession | None = options.pop("session", None)
+        wishes: Wishes = options.pop("wishes", None) or Wishes()
+        self.wishes = wishes.asking(**{name: options.pop(name) for name in Wishes.names() & options.keys()})
         own = {"state_dir": service.state_dir, "shards": service.shards}
-        settings = Settings.resolve(given, service=own)
+        settings = Settings.resolve(options, service=own)
         self.settings = replace(settings, shards=self.wishes.options(settings.shards).shards)
         self.service = service
-        self.stopping = threading.Event()
-        self.failure: BaseException | None = None
-        self._address = log_address(log, service.log)
-        self._show = show
-        self._session = session
-        self._net: Net | None = None
+        self.ending = Ending()
 
     @contextlib.contextmanager
     def site(self) -> Iterator[Site]:
@@ -99,9 +73,18 @@ class Operation:
             topics = sorted({topic for unit in self.service.units() for topic in _touched(unit)})
             home = service_folder(self.settings.state_dir, log, name)
             check_log(home, log)
-            leases = Leases(log, name, self.settings.heartbeat, self._lost, topics, self._archiving(log, home))
+            leases = Leases(log, name, self.settings.heartbeat, self.ending.lost, topics, self._archiving(log, home))
+            self._executor = SparkExecutor(log, home, self.settings, name=f"everstate {name}", session=self._session)
             try:
-                yield Site(log=log, home=home, registry=Registry(log, name), leases=leases)
+                yield Site(
+                    log=log,
+                    home=home,
+                    registry=Registry(log, name),
+                    leases=leases,
+                    settings=self.settings,
+                    comparisons=Comparisons(log),
+                    executor=self._executor,
+                )
             finally:
                 leases.release()
         finally:
@@ -112,88 +95,46 @@ class Operation:
         topics = self.service.kept_topics
         return (lambda lease: Archiving(Archivist(log, lease, home), topics)) if topics else None
 
-    def plan(self, site: Site) -> Planned:
-        """What happens if the service is started now."""
-        self._net = self._net or Net(site.home)
-        return make_plan(self.service, site.log, site.home, self.wishes.options(self.settings.shards), self._net)
+    def run(self, site: Site) -> Run:
+        """The course of it, at a site."""
+        return Run(self.service, site, self.wishes, self.ending)
 
-    def context(self, site: Site) -> Context:
-        """What a single step of a generation's life acts on."""
-        from everstate.engine.steps import Context  # noqa: PLC0415 - loads Spark's pickling
-
-        return Context(
-            log=site.log,
-            registry=site.registry,
-            leases=site.leases,
-            home=site.home,
-            settings=self.settings,
-            comparisons=Comparisons(site.log),
-        )
-
-    def roll_out(
-        self,
-        planned: Planned,
-        site: Site,
-        course: Callable[[Deployment, Rollout], None],
-        started: threading.Event | None = None,
-        *,
-        runs: bool = True,
-    ) -> None:
-        """Carry a plan out.
+    @contextlib.contextmanager
+    def rollout(
+        self, run: Run, planned: Planned, started: threading.Event | None = None, *, runs: bool = True
+    ) -> Iterator[Rollout]:
+        """What carries a plan out on Spark; at the end everything is stopped in an orderly way.
 
         Args:
+            run: What it is part of.
             planned: The plan.
-            site: Where.
-            course: What to do of it.
             started: Set when the service's queries have been started.
             runs: Spark is needed in any case, and started at once.
 
         Raises:
             EverstateError: If something fails; the rest has been stopped in an orderly way.
         """
-        # Only now: whoever only looks at a plan need not wait for Spark's modules.
-        from everstate.engine.deployment import Deployment, Roster  # noqa: PLC0415
-        from everstate.engine.progress import Progress  # noqa: PLC0415
-        from everstate.engine.rollout import Rollout  # noqa: PLC0415
-        from everstate.engine.spark import Spark  # noqa: PLC0415
 
-        checked = unchanged(planned, site.log, site.home) if site.leases.publishes() else {}
-        report = report_file(site.home)
-        spark = Spark(self.settings, f"everstate {self.service.name}", report, self._session)
-        try:
+        @contextlib.contextmanager
+        def shown(roster: Roster) -> Iterator[Progress]:
             if runs:
-                spark.begin()
-            roster = Roster()
-            deployment = Deployment(
-                planned,
-                spark=spark.session,
-                log=site.log,
-                registry=site.registry,
-                leases=site.leases,
-                home=site.home,
-                settings=self.settings,
-                wishes=self.wishes,
-                roster=roster,
-                checked=checked,
-            )
-            with Progress(roster, site.log, show=self._show) as progress:
-                rollout = Rollout(
-                    deployment,
-                    roster,
-                    site.leases,
-                    self.settings,
-                    progress,
-                    self._limits(site),
-                    self.stopping,
-                    started or threading.Event(),
-                )
-                self._follow(course, deployment, rollout)
+                self._executor.begin()
+            with self.progress(roster, run.site) as progress:
+                yield progress
+
+        try:
+            with run.rollout(planned, shown, self._limits(run.site).look, started) as rollout:
+                yield rollout
         finally:
-            spark.stop()
+            self._executor.stop()
+
+    def progress(self, roster: Roster, site: Site) -> Progress:
+        """Shows what runs."""
+        return Progress(roster, site.log, show=self._show)
 
     def _limits(self, site: Site) -> Limits:
         """What the service could run out of."""
-        from everstate.engine.session import java_process  # noqa: PLC0415 - see above
+        from everstate.engine.jvm.session import java_process  # noqa: PLC0415 - see above
 
         log = None if "://" in site.log.url else Path(site.log.url)
         scratch = self.settings.scratch_dir or Path(tempfile.gettempdir())
@@ -203,23 +144,7 @@ class Operation:
             lambda: {os.getpid(): "The service", **({java: "Spark's Java"} if (java := java_process()) else {})},
         )
 
-    def _follow(self, course: Callable[[Deployment, Rollout], None], deployment: Deployment, rollout: Rollout) -> None:
-        try:
-            course(deployment, rollout)
-        except BaseException as error:
-            rollout.wind_down(suppress=True)
-            if self.failure is not None:
-                raise self.failure from error
-            raise
-        rollout.wind_down(suppress=self.failure is not None)
-        if self.failure is not None:
-            raise self.failure
-
-    def _lost(self, error: BaseException) -> None:
-        self.failure = error
-        self.stopping.set()
-
 
 def _touched(unit: Unit) -> tuple[str, ...]:
     """The topics that a running output reads and writes."""
-    return (*unit.topics, unit.output.topic, f"{unit.output.topic}.dlq")
+    return (*unit.topics, unit.output.topic, dead_letter_topic(unit.output.topic))

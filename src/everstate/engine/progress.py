@@ -12,16 +12,16 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from everstate.errors.texts import printable
 from everstate.log import vectors
-from everstate.topology.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from everstate.engine.build import Build
-    from everstate.engine.deployment import Roster
-    from everstate.engine.execution import Execution
+    from everstate.generations.deploy.build import Build
+    from everstate.generations.deploy.deployment import Roster
+    from everstate.generations.deploy.executor import Execution
     from everstate.log.protocol import Log
 
 _REFRESH_S: Final = 1.0

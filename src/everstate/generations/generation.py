@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.errors import GenerationError
-from everstate.topology.topic_names import INTERNAL
+from everstate.errors import GenerationError
+from everstate.schema.topic_names import INTERNAL, dead_letter_topic
 
 if TYPE_CHECKING:
-    from everstate.log.history.archive import Gaps
-    from everstate.log.protocol import Vector
+    from everstate.log.archive.archive import Gaps
+    from everstate.log.descriptions import Vector
 
 
 class Status(StrEnum):
@@ -184,7 +184,7 @@ def own_topic(service: str, output: str, generation: Generation) -> str:
 
 def own_dead_letters(service: str, output: str, generation: Generation) -> str:
     """The same for its dead letters."""
-    return f"{own_topic(service, output, generation)}.dlq"
+    return dead_letter_topic(own_topic(service, output, generation))
 
 
 def build_lease(service: str) -> str:

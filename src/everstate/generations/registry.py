@@ -14,16 +14,17 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.errors import LogError
 from everstate.generations.generation import Event, Generation, History, Status
 from everstate.log import vectors
+from everstate.log.archive.archive import gaps_from
 from everstate.log.crash import crash_point
-from everstate.log.history.archive import gaps_from
-from everstate.topology.errors import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everstate.log.protocol import Lease, Log
+    from everstate.log.descriptions import Lease
+    from everstate.log.protocol import Log
 
 _PREFIX: Final = "generations/"
 _AUDIT: Final = "audit/"

@@ -11,14 +11,13 @@ import time
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from everstate.kernels.pages import MemoryPages
+from everstate.fingerprints.declarations import declaration_of
+from everstate.kernels.pages.page_store import MemoryPages
 from everstate.kernels.parcel import DEAD_LETTERS, OUT, RECORDS
 from everstate.kernels.pipeline import ShardStages, ingested, run_stages
 from everstate.kernels.rows import KEY, OFF, OP, PART, TOPIC, TS, user_columns
-from everstate.topology.declarations import declaration_of
-from everstate.topology.fingerprints.names import node_names
 from everstate.topology.functions import Function
-from everstate.topology.nodes import Peek
+from everstate.topology.names import node_names
 from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class StepDigests:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
-        shown = [number for number, node in enumerate(unit.nodes) if not isinstance(node, Peek)]
+        shown = [number for number, node in enumerate(unit.nodes) if not node.traits.passes]
         names = node_names(unit)
         self._names = {number: names[number] for number in shown}
         self._last = len(unit.nodes) - 1

@@ -7,9 +7,9 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from everstate.kernels.pyrows import to_rows
-from everstate.topology.errors import RecordError
-from everstate.topology.values import check_row
+from everstate.errors import RecordError
+from everstate.kernels.records.python_rows import to_rows
+from everstate.schema.values import check_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.kernels.ledger import Ledger
+    from everstate.schema.schema import Schema
     from everstate.topology.functions import Function
     from everstate.topology.nodes import Node
-    from everstate.topology.schema import Schema
 
 
 @dataclass

@@ -8,16 +8,22 @@ import polars as pl
 
 from everstate.kernels.expressions import evaluate
 from everstate.kernels.functions import checked, guarded, report, row_values
-from everstate.kernels.keys import encode_keys
-from everstate.kernels.pyrows import to_frame
+from everstate.kernels.records.keys import decode_keys, encode_keys
+from everstate.kernels.records.python_rows import to_frame
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP
-from everstate.topology.schema import SCALAR_COLUMN, Field, Schema
+from everstate.schema.schema import SCALAR_COLUMN, Field, Schema
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
+    from everstate.schema.keys import KeySpec
     from everstate.topology.functions import Function
-    from everstate.topology.keys import KeySpec
     from everstate.topology.nodes import Keying, Node
+
+
+def with_key(rows: pl.DataFrame, key: KeySpec) -> pl.DataFrame:
+    """Rows with the columns of their key, which stores keep as bytes alone."""
+    columns, _ = decode_keys(rows[KEY], key)
+    return rows.with_columns(series.alias(name) for name, series in columns.items())
 
 
 def rekeyed(keying: Keying, rows: pl.DataFrame, ledger: Ledger, node: Node) -> pl.DataFrame:

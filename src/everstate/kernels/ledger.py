@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from everstate.errors import RecordError
 from everstate.kernels.reasons import stable
 from everstate.kernels.rows import KEY, OFF, OP, PART, TOPIC, TS, user_columns
-from everstate.topology.errors import RecordError
+from everstate.topology.names import node_names, step_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.topology.nodes import Node
+    from everstate.topology.unit import Unit
 
 #: A dead letter: the record's position, what it held, why it could not be processed, and in which step.
 DEAD: Final[dict[str, pl.DataType]] = {
@@ -27,6 +29,7 @@ DEAD: Final[dict[str, pl.DataType]] = {
     "reason": pl.String(),
     "step": pl.String(),
 }
+_NO_LETTERS: Final = pl.DataFrame(schema=DEAD)
 
 
 class Ledger:
@@ -35,13 +38,20 @@ class Ledger:
     Args:
         topics: The unit's topics, to name a position in an error.
         policy: "dead-letter" collects, "skip" only counts, "fail" raises on the first.
+        unit: The output, which has names for its steps; without it they are called by what they do.
     """
 
-    def __init__(self, topics: Sequence[str], policy: str = "dead-letter") -> None:
+    def __init__(self, topics: Sequence[str], policy: str = "dead-letter", unit: Unit | None = None) -> None:
         self.topics = topics
         self.policy = policy
+        self._unit = unit
         self.counts: Counter[str] = Counter()
         self._dead: list[pl.DataFrame] = []
+
+    @classmethod
+    def of(cls, unit: Unit, policy: str) -> Ledger:
+        """The ledger of a stage."""
+        return cls(unit.topics, policy, unit)
 
     def drop(self, reason: str, rows: int) -> None:
         """Count rows that the semantics leave out, such as those with a null group key."""
@@ -60,7 +70,7 @@ class Ledger:
         frame = rows.select(TOPIC, PART, OFF, TS, KEY, *([OP] if OP in rows.columns else [])).with_columns(
             value.alias("value"),
             pl.Series("reason", [stable(reason) for reason in reasons], dtype=pl.String),
-            pl.lit(step_name(node)).alias("step"),
+            pl.lit(self._step(node)).alias("step"),
         )
         if OP in frame.columns:
             frame = frame.filter(pl.col(OP) > 0)
@@ -74,7 +84,11 @@ class Ledger:
 
     def letters(self) -> pl.DataFrame:
         """All dead letters so far."""
-        return pl.concat(self._dead) if self._dead else pl.DataFrame(schema=DEAD)
+        return pl.concat(self._dead) if self._dead else _NO_LETTERS
+
+    def _step(self, node: Node) -> str:
+        names = [] if self._unit is None else zip(self._unit.nodes, node_names(self._unit), strict=True)
+        return step_text(next((name for other, name in names if other is node), node.verb), node.location)
 
     def _failure(self, row: dict[str, object], node: Node) -> RecordError:
         topic = self.topics[int(str(row[TOPIC]))]
@@ -84,11 +98,6 @@ class Ledger:
             hint=f"See it: everstate consume {topic} --from-beginning --json. "
             'Let such records go to the dead-letter topic with Service(..., on_error="dead-letter").',
         )
-
-
-def step_name(node: Node) -> str:
-    """What dead letters call a step: the operation and the user's line."""
-    return f"{node.operation} at {node.location}" if node.location else node.operation
 
 
 def _texts(rows: pl.DataFrame) -> pl.Series:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from everstate.kernels.changes import sides
-from everstate.kernels.encode import encode_values
-from everstate.kernels.hashing import murmur2
+from everstate.kernels.pages.hashing import murmur2
+from everstate.kernels.records.encode import encode_values
 from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, TOPIC, TS
+from everstate.schema.partitioner import partition_of
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -84,6 +85,24 @@ def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:
     return pl.DataFrame([rows[KEY].alias("key"), values.alias("value"), rows[TS].alias("ts")])
 
 
+def addressed(records: pl.DataFrame, partitions: int, service: str, generation: str, *, turn: int = 0) -> pl.DataFrame:
+    """Records with their partition and headers.
+
+    A record without a key goes round-robin, and a replay must send it to the same partition: its place decides.
+
+    Args:
+        records: The records.
+        partitions: How many the topic has.
+        service: Whose they are.
+        generation: Which version made them.
+        turn: Where the round begins, so that shards do not all begin at the first partition.
+    """
+    by_key = partition_of(records["key"], partitions).alias("partition")
+    in_turn = ((pl.int_range(pl.len(), dtype=pl.Int64) + turn) % partitions).cast(pl.Int32)
+    placed = records.with_columns(by_key).with_columns(pl.col("partition").fill_null(in_turn))
+    return with_headers(placed, service, generation)
+
+
 def with_headers(records: pl.DataFrame, service: str, generation: str) -> pl.DataFrame:
     """Records that say which generation of which service made them."""
     headers = [
@@ -95,7 +114,7 @@ def with_headers(records: pl.DataFrame, service: str, generation: str) -> pl.Dat
 
 
 def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:
-    """Dead letters as records of `<output>.dlq`, a table keyed by (topic, partition, offset).
+    """Dead letters as records of their topic, a table keyed by (topic, partition, offset).
 
     A record that failed in several steps has one entry, that of the first step by name.
     """

@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from everstate.kernels.hashing import murmur2, shard_of
+from everstate.kernels.pages.hashing import murmur2, shard_of
 from everstate.kernels.rows import KEY
 
 #: The stage of parcels that leave the unit.

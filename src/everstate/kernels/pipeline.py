@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from everstate.kernels.directory import PagePolicy
-    from everstate.kernels.migration import Migration
+    from everstate.kernels.migration.convert import Migration
     from everstate.kernels.order import Order
-    from everstate.kernels.pages import PageStore
+    from everstate.kernels.pages.addressing import PagePolicy
+    from everstate.kernels.pages.page_store import PageStore
     from everstate.kernels.stage import Witness
     from everstate.topology.unit import Unit
 
@@ -43,7 +43,7 @@ def ingested(unit: Unit, pieces: Iterable[Piece], policy: str, witness: Witness 
         policy: What happens to records that cannot be processed.
         witness: Is shown the rows that each node gives.
     """
-    ledger = Ledger(unit.topics, policy)
+    ledger = Ledger.of(unit, policy)
     parcels = [parcel for piece in pieces for parcel in ingest(unit, *piece, ledger, witness)]
     return parcels + farewell(unit, ledger)
 
@@ -85,14 +85,14 @@ class ShardStages:
 
     def shard(self, stage: int, ledger: Ledger | None = None) -> Shard:
         """The state of a stage as the last micro-batch left it."""
-        ledger = ledger or Ledger(self.unit.topics, self._policy)
+        ledger = ledger or Ledger.of(self.unit, self._policy)
         return Shard(self._pages, self.books.get(stage), ledger, self._page_policy, self._order, self._share)
 
     def run(
         self, stage: int, arrivals: list[Parcel], migration: Migration | None = None, witness: Witness | None = None
     ) -> list[Parcel]:
         """Run one stage on what has arrived for it; returns what it sends, dead letters and counts among it."""
-        ledger = Ledger(self.unit.topics, self._policy)
+        ledger = Ledger.of(self.unit, self._policy)
         shard = self.shard(stage, ledger)
         sent = run_stage(self.unit, stage, arrivals, shard, migration, witness)
         self.books[stage] = shard.close()

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from everstate.topology.secrets import masked
+from everstate.errors.secrets import masked
 
 #: `<Order object at 0x7f2c4d1e5a90>`
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9A-Fa-f]+\b")

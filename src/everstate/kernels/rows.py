@@ -19,6 +19,9 @@ OFF: Final = "$off"
 STREAM_TIME: Final = "$st"
 CONTRIBUTION: Final = "$ck"
 
+#: True where a record deletes the row of its key in a table.
+TOMBSTONE: Final = "$tombstone"
+
 #: Columns that every rows frame has, with their types.
 SYSTEM: Final[dict[str, pl.DataType]] = {
     KEY: pl.Binary(),
@@ -32,6 +35,9 @@ SYSTEM: Final[dict[str, pl.DataType]] = {
 
 #: Where a row comes from; `first`, `last`, `collect` and ties go by these, in this order.
 ORDER: Final = (TS, TOPIC, PART, OFF)
+
+#: What is stored of a row beside its columns, with their types.
+PLACE: Final[dict[str, pl.DataType]] = {name: SYSTEM[name] for name in (KEY, *ORDER)}
 
 
 def user_columns(frame: pl.DataFrame) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from everstate.kernels.directory import POLICY, Directory, PagePolicy
-from everstate.kernels.hashing import murmur2, shard_of
-from everstate.kernels.multistore import MultiStore
-from everstate.kernels.pages import KeyedStore
+from everstate.kernels.pages.addressing import POLICY, Directory, PagePolicy
+from everstate.kernels.pages.grouped_store import GroupedStore
+from everstate.kernels.pages.hashing import murmur2, shard_of
+from everstate.kernels.pages.page_store import KeyedStore
 from everstate.kernels.rows import KEY
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.order import Order
-    from everstate.kernels.pages import PageStore
+    from everstate.kernels.pages.page_store import PageStore
 
 #: A node may have this many stores.
 SLOTS = 4
@@ -53,7 +53,7 @@ class Shard:
         self._policy = policy or POLICY
         self.stream_times: dict[str, int] = known.get("stream_times", {})
         self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}
-        self._stores: dict[int, KeyedStore | MultiStore] = {}
+        self._stores: dict[int, KeyedStore | GroupedStore] = {}
 
     def keyed(self, node: int, slot: int = 0) -> KeyedStore:
         """A store of one row a key."""
@@ -61,13 +61,13 @@ class Shard:
         assert isinstance(store, KeyedStore)
         return store
 
-    def multi(self, node: int, slot: int = 0) -> MultiStore:
+    def multi(self, node: int, slot: int = 0) -> GroupedStore:
         """A store of many rows a key."""
-        store = self._open(node, slot, MultiStore)
-        assert isinstance(store, MultiStore)
+        store = self._open(node, slot, GroupedStore)
+        assert isinstance(store, GroupedStore)
         return store
 
-    def _open(self, node: int, slot: int, kind: type[KeyedStore | MultiStore]) -> KeyedStore | MultiStore:
+    def _open(self, node: int, slot: int, kind: type[KeyedStore | GroupedStore]) -> KeyedStore | GroupedStore:
         number = node * SLOTS + slot
         if number not in self._stores:
             directory = self._directories.setdefault(number, Directory())

@@ -6,62 +6,27 @@ for Spark and for everyone else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from everstate.kernels import (
-    aggregate,
-    decode,
-    fold,
-    foreign_join,
-    join,
-    latest,
-    output,
-    rekey,
-    stateful,
-    stateless,
-    stream_time,
-)
+from everstate.kernels import stream_time
 from everstate.kernels.ledger import Ledger
-from everstate.kernels.migration import migrate
+from everstate.kernels.migration.convert import migrate
+from everstate.kernels.migration.tables import table_of
+from everstate.kernels.operations.kernels import KERNELS, EndKernel, RowKernel, StateKernel, state_kernel
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
-from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
-from everstate.kernels.standing import standing
-from everstate.topology.nodes import (
-    Aggregate,
-    Fold,
-    ForeignJoin,
-    Join,
-    Kind,
-    Latest,
-    Node,
-    Output,
-    RekeyTable,
-    Source,
-    Stateful,
-)
+from everstate.kernels.rows import PART, STREAM_TIME, TOPIC, empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from everstate.kernels.migration import Migration
+    from everstate.kernels.migration.convert import Migration
     from everstate.kernels.shard import Shard
     from everstate.topology.unit import Edge, Unit
 
 #: Is shown the rows that a node gives, by its number.
 Witness: TypeAlias = "Callable[[int, pl.DataFrame], None]"
-
-#: The kernels of nodes that keep state.
-_STATEFUL: dict[type[Node], Any] = {
-    Latest: latest,
-    Aggregate: aggregate,
-    Fold: fold,
-    RekeyTable: rekey,
-    Join: join,
-    ForeignJoin: foreign_join,
-    Stateful: stateful,
-}
 
 
 def ingest(
@@ -92,13 +57,12 @@ def ingest(
         parcels.append(Parcel(1, MARKS, 0, stream_time.mark(place, partition, start, end, records["ts"].max())))  # type: ignore[arg-type]  # a maximum of integers
     given: dict[int, pl.DataFrame] = {}
     for number, node in unit.members(0):
-        if isinstance(node, Source):
-            rows = _decoded(node, positioned, ledger) if node.topic == topic else None
-        else:
-            feeds = [given[edge.source] for edge in unit.into(number) if edge.source in given]
-            rows = stateless.update(node, pl.concat(feeds, how="diagonal"), ledger) if feeds else None
-        if rows is not None:
-            given[number] = rows
+        feeds = [given[edge.source] for edge in unit.into(number) if edge.source in given]
+        if not node.inputs and node.endpoint == topic:
+            feeds = [positioned]
+        kernel = KERNELS[type(node)]
+        if feeds and isinstance(kernel, RowKernel):
+            rows = given[number] = kernel.update(node, _together(feeds), ledger)
             if witness is not None:
                 witness(number, rows)
             parcels += _sent(unit, number, rows, ledger)
@@ -120,7 +84,7 @@ def run_stage(
         stage: Which stage.
         arrivals: The parcels addressed to it, from all tasks and earlier stages.
         shard: The shard's state; the caller closes it.
-        migration: The state is that of an earlier version: it is converted first, and the table begins anew.
+        migration: The state is that of an earlier version: it is converted first, and the table is derived from it.
         witness: Is shown the rows that each node gives.
 
     Returns:
@@ -134,19 +98,19 @@ def run_stage(
         migrate(unit, stage, shard, migration)
     for number, node in unit.members(stage):
         inputs = [_input(unit, edge, arrivals, given, splits) for edge in unit.into(number)]
-        if isinstance(node, Output):
+        kernel = KERNELS[type(node)]
+        if isinstance(kernel, EndKernel):
             settled = migration is None and _is_settled(unit, number)
-            sent.append(Parcel(OUT, number, RECORDS, output.update(node, inputs[0], settled=settled)))
+            sent.append(Parcel(OUT, number, RECORDS, kernel.records(node, inputs[0], settled=settled)))
             continue
-        before = standing(unit, number, shard) if migration is not None and number == migration.anew else None
-        if all(rows.is_empty() for rows in inputs):
+        before = table_of(unit, number, shard) if migration is not None and number == migration.derives_from else None
+        if all(rows.is_empty() for rows in inputs) and not node.traits.timed:
             rows = empty(node.schema.polars)
-        elif type(node) in _STATEFUL:
-            # A table's row may move in time although its columns stay; a stream's rows stand as they are.
-            moves = {"emit_moves": latest.uses_order(unit, number)} if node.kind is Kind.TABLE else {}
-            rows = _STATEFUL[type(node)].update(node, unit.stores[number], inputs, shard, **moves)
+        elif isinstance(kernel, StateKernel):
+            moves = unit.followed_by_order[number]
+            rows = kernel.update(node, unit.stores[number], inputs, shard, emit_moves=moves)
         else:
-            rows = stateless.update(node, pl.concat(inputs, how="diagonal"), shard.ledger)
+            rows = kernel.update(node, _together(inputs), shard.ledger)
         if before is not None:
             rows = pl.concat([before, rows.select(before.columns)])
         given[number] = rows
@@ -156,11 +120,16 @@ def run_stage(
     return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
 
 
+def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+
+
 def _is_settled(unit: Unit, number: int) -> bool:
     """Whether an output gets the changes of a step as that step left them: one a key and side, each with an effect."""
     (edge,) = unit.into(number)
-    feeder = unit.nodes[edge.source]
-    return isinstance(feeder, Aggregate | Latest) and not edge.exchange and not latest.uses_order(unit, edge.source)
+    kernel = state_kernel(unit.nodes[edge.source])
+    settles = kernel is not None and kernel.settled
+    return settles and not edge.exchange and not unit.followed_by_order[edge.source]
 
 
 def farewell(unit: Unit, ledger: Ledger) -> list[Parcel]:
@@ -174,18 +143,6 @@ def farewell(unit: Unit, ledger: Ledger) -> list[Parcel]:
         counts = {"name": list(ledger.counts), "count": list(ledger.counts.values())}
         parcels.append(Parcel(OUT, last, COUNTS, pl.DataFrame(counts, schema={"name": pl.String, "count": pl.Int64})))
     return parcels
-
-
-def _decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    table = node.kind is Kind.TABLE
-    decoded = decode.decode_records(records, key=node.key, schema=node.declared, fmt=node.format, table=table)
-    if decoded.bad.height:
-        bad = decoded.bad.rename({"offset": OFF, "ts": TS, "key": KEY})
-        ledger.dead(bad, bad["reason"], node)
-    ledger.drop("null_value", decoded.dropped)
-    rows = decoded.rows.hstack([pl.Series(OP, [1], dtype=pl.Int8).new_from_index(0, decoded.rows.height)])
-    extra = ["$tombstone"] if table else []
-    return rows[[*SYSTEM, *extra, *node.schema.names]]
 
 
 def _input(
@@ -205,14 +162,8 @@ def _input(
 
 def _nothing(unit: Unit, edge: Edge) -> pl.DataFrame:
     """No rows, in the shape that the target would have got."""
-    feeder, target = unit.nodes[edge.source], unit.nodes[edge.target]
-    rows = empty(feeder.schema.polars)
-    if isinstance(target, Latest):
-        return rows.with_columns(pl.lit(value=False).alias("$tombstone"))
-    if not target.rekeys(edge.port):
-        return rows
     # Preparing no rows reports nothing, so the ledger is not needed.
-    return _prepared(unit, edge, rows, _SILENT)
+    return _prepared(unit, edge, empty(unit.nodes[edge.source].schema.polars), _SILENT)
 
 
 def _sent(unit: Unit, number: int, rows: pl.DataFrame, ledger: Ledger) -> list[Parcel]:
@@ -220,17 +171,17 @@ def _sent(unit: Unit, number: int, rows: pl.DataFrame, ledger: Ledger) -> list[P
     parcels = []
     for edge in unit.out_of(number):
         if edge.exchange and rows.height:
-            target = unit.nodes[edge.target]
-            frame = _prepared(unit, edge, rows, ledger) if target.rekeys(edge.port) else rows
+            frame = _prepared(unit, edge, rows, ledger)
             parcels.append(Parcel(unit.stages[edge.target], edge.target, edge.port, frame))
     return parcels
 
 
 def _prepared(unit: Unit, edge: Edge, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     target = unit.nodes[edge.target]
-    moves = {"emit_moves": latest.uses_order(unit, edge.target)} if isinstance(target, Aggregate) else {}
-    prepared: pl.DataFrame = _STATEFUL[type(target)].prepare(target, edge.port, rows, ledger, **moves)
-    return prepared
+    kernel = state_kernel(target)
+    if kernel is None:
+        return rows
+    return kernel.prepare(target, edge.port, rows, ledger, emit_moves=unit.followed_by_order[edge.target])
 
 
 _SILENT = Ledger((), "skip")

@@ -3,6 +3,9 @@
 What must survive a crash is only known if the crash has been tried. Each place that separates two durable steps calls
 `crash_point` with its name; with `EVERSTATE_CRASH=name` (or `name:3` for the third time) the process kills itself
 there, as abruptly as a power cut would end it.
+
+A simulation of several processes in one cannot do that. There, `intercepted` has a function called at every point that
+is met; it may raise `Crash`, which no `except Exception` takes for an error that can be handled.
 """
 
 from __future__ import annotations
@@ -10,9 +13,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from everstate.topology.errors import ConfigurationError
+from everstate.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 VARIABLE: Final = "EVERSTATE_CRASH"
 
@@ -76,20 +83,61 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "log.create.after_identity": 56,
 }
 
+Hook: TypeAlias = "Callable[[str], None]"
+
 _hits: dict[str, int] = {}
 _lock = threading.Lock()
+_hooks: list[Hook] = []
+
+
+class Crash(BaseException):
+    """A process of a simulation has ended; what is above must not go on as if it lived."""
+
+
+@contextmanager
+def intercepted(hook: Hook) -> Iterator[None]:
+    """Have a function called with the name of each crash point that any thread meets; what it raises goes on up."""
+    _hooks.append(hook)
+    try:
+        yield
+    finally:
+        _hooks.remove(hook)
+
+
+def crash_at(name: str, hit: int = 1) -> Hook:
+    """A hook that raises `Crash` at a point, when it is met for the first time or a later one.
+
+    Example:
+        >>> with intercepted(crash_at("log.append.inside_transaction", hit=2)):
+        ...     crash_point("log.append.inside_transaction")
+        ...     crash_point("log.append.inside_transaction")
+        Traceback (most recent call last):
+        everstate.log.crash.Crash: log.append.inside_transaction
+
+    Raises:
+        ConfigurationError: If no such crash point is listed.
+    """
+    _check(name)
+    left = hit
+
+    def hook(met: str) -> None:
+        nonlocal left
+        left -= met == name
+        if met == name and left == 0:
+            raise Crash(name)
+
+    return hook
 
 
 def crash_point(name: str) -> None:
-    """Kill this process if it was told to die here.
+    """Kill this process if it was told to die here, or let a simulation end it.
 
     Raises:
         ConfigurationError: If no such crash point is listed, or the environment names one that is not.
     """
-    if name not in CRASH_POINTS:
-        raise ConfigurationError(
-            f"unknown crash point {name!r}", hint=f"The crash points are: {', '.join(CRASH_POINTS)}."
-        )
+    _check(name)
+    for hook in _hooks[:]:
+        hook(name)
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return
@@ -101,6 +149,13 @@ def crash_point(name: str) -> None:
         if _hits[name] != hit:
             return
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _check(name: str) -> None:
+    if name not in CRASH_POINTS:
+        raise ConfigurationError(
+            f"unknown crash point {name!r}", hint=f"The crash points are: {', '.join(CRASH_POINTS)}."
+        )
 
 
 def _parse(wanted: str) -> tuple[str, int]:

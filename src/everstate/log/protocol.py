@@ -1,209 +1,31 @@
-"""What a log can do, whichever it is: the words, the descriptions and the operations.
+"""What a log can do, whichever it is: the operations on what `everstate.log.descriptions` describes.
 
-The embedded log and Kafka stand behind the same protocol and pass the same contract suite. Records travel as Polars
-frames, never one by one; see `everstate.log.records` for their columns.
+Every log stands behind this protocol and passes the same contract suite. Records travel as Polars frames, never one by
+one; see `everstate.log.records` for their columns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import polars as pl
 
+    from everstate.log.descriptions import (
+        Commit,
+        CommitResult,
+        Cutover,
+        Holder,
+        Lease,
+        Split,
+        Staged,
+        TopicConfig,
+        TopicInfo,
+        Vector,
+    )
     from everstate.log.stops import Stops
-
-#: Topic to partition to the next offset to read.
-Vector: TypeAlias = dict[str, dict[int, int]]
-#: Topic to partition to the range of offsets (first, one after the last).
-Ranges: TypeAlias = dict[str, dict[int, tuple[int, int]]]
-#: What a commit means: `open` publishes, `closed` belongs to a generation that is being built and writes to topics of
-#: its own, `cutover` publishes the difference between two generations and makes the newer one the active one.
-CommitKind: TypeAlias = Literal["open", "closed", "cutover"]
-
-DAY_MS: Final = 86_400_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopicConfig:
-    """How a topic keeps its records.
-
-    Attributes:
-        partitions: Into how many partitions keys are spread.
-        compact: Keep the last record of each key (a table's topic), instead of every record.
-        retention_ms: Age by record timestamp after which records may go; None keeps them for ever.
-        delete_retention_ms: How long a compacted topic keeps a tombstone after it was appended, so that consumers that
-            are behind still learn of the deletion.
-    """
-
-    partitions: int = 1
-    compact: bool = False
-    retention_ms: int | None = None
-    delete_retention_ms: int = DAY_MS
-
-
-@dataclass(frozen=True)
-class TopicInfo:
-    """A topic as it is now: `start` and `end` are the first offset and the next one to be written, by partition.
-
-    Attributes:
-        id: Of this topic alone, for ever: one that is deleted and created again has another.
-    """
-
-    name: str
-    id: str
-    config: TopicConfig
-    start: dict[int, int]
-    end: dict[int, int]
-    records: int
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class Record:
-    """One record, for code that looks at single ones (the command line, tests)."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    ts: int
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-@dataclass(frozen=True)
-class Split:
-    """A contiguous range of one partition that one task reads.
-
-    Attributes:
-        location: Where the bytes are, in the log's own notation. A split is valid for as long as its records are:
-            compaction may move them, reading then finds them again.
-    """
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-    location: str
-
-
-@dataclass(frozen=True)
-class Staged:
-    """Records that are stored durably but are not part of their topic until a commit names them.
-
-    Attributes:
-        digest: A digest of keys and values that does not depend on the order of the rows; see `combined_digest`.
-        location: Where the bytes are, in the log's own notation.
-    """
-
-    topic: str
-    partition: int
-    rows: int
-    digest: str
-    location: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commit:
-    """The identity of one micro-batch of one output.
-
-    Attributes:
-        generation: The version of the output that made the batch.
-        query_id: Spark's id of the query; another one means another checkpoint.
-        start: Where in its sources the batch begins; the end of the batch before.
-        end: Where it ends.
-        digest: Of all that the batch publishes, from `combined_digest`.
-        token: Of the lease under which it is published.
-        lease: Name of that lease; empty for the service's own name.
-        kind: What it means; see `CommitKind`.
-        ordered: Whether the output's results depend on the order of arrival, so that `order` must know of the batch.
-        committed_ms: When the log recorded it; known only for commits that come from the log.
-    """
-
-    service: str
-    output: str
-    generation: str
-    query_id: str
-    batch_id: int
-    start: Vector
-    end: Vector
-    digest: str
-    token: int
-    lease: str = ""
-    kind: CommitKind = "open"
-    ordered: bool = True
-    committed_ms: int | None = field(default=None, compare=False)
-
-    @property
-    def lease_name(self) -> str:
-        """The name of the lease that must be held."""
-        return self.lease or self.service
-
-
-@dataclass(frozen=True)
-class CommitResult:
-    """What a commit did.
-
-    Attributes:
-        status: `committed`, or `skipped` (the log had exactly this batch), or `corrected` (it had the batch with other
-            content, and the difference was published).
-        offsets: What the batch occupies now; after a correction, only what the correction added.
-    """
-
-    status: Literal["committed", "skipped", "corrected"]
-    offsets: Ranges
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cutover:
-    """One generation of an output takes the place of another, in one step.
-
-    Attributes:
-        commit: Of kind `cutover`: the newer generation, with the last batch that its query has completed.
-        leases: All of them must be held.
-        expected: Where the topics ended to which the difference was made; if they have grown, nothing happens.
-        documents: The service's documents that change with it.
-        copies: Name of a new topic to the topic that it keeps as that is before the cutover.
-        drops: Topics that are no longer needed.
-    """
-
-    commit: Commit
-    leases: tuple[Lease, ...]
-    expected: Vector
-    documents: Mapping[str, str | None] = field(default_factory=dict)
-    copies: Mapping[str, str] = field(default_factory=dict)
-    drops: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A process, so that another one can tell whether it still lives.
-
-    Attributes:
-        host: Where it runs.
-        pid: Its number there.
-        started: When it was started, in seconds since 1970: numbers are used again, so the number alone says little.
-    """
-
-    host: str
-    pid: int
-    started: float
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}"
-
-
-@dataclass(frozen=True)
-class Lease:
-    """The right to publish under a name. Each new lease of a name has a higher token; lower ones are refused."""
-
-    name: str
-    token: int
-    holder: Holder
 
 
 @runtime_checkable

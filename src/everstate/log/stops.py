@@ -19,7 +19,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from everstate.log.protocol import Vector
+    from everstate.log.descriptions import Vector
 
 _Numbers = npt.NDArray[np.int64]
 #: The end in a partition that a vector does not name.

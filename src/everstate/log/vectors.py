@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from everstate.log.protocol import Vector
+    from everstate.log.descriptions import Vector
 
 
 def from_json(text: str) -> Vector:
@@ -111,3 +111,13 @@ def _shares(waiting: dict[tuple[str, int], int], budget: int) -> dict[tuple[str,
         # Fewer records than partitions were asked for: one record still moves, else nothing ever would.
         shares[min(shares)] = 1
     return shares
+
+
+def completed(end: Vector, start: Vector) -> Vector:
+    """An end that keeps the positions of the partitions that it does not name.
+
+    Example:
+        >>> completed({"a": {0: 5}}, {"a": {0: 2, 1: 3}, "b": {0: 1}})
+        {'a': {0: 5, 1: 3}, 'b': {0: 1}}
+    """
+    return {topic: {**start.get(topic, {}), **end.get(topic, {})} for topic in {**start, **end}}

@@ -102,7 +102,7 @@ class Action(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nothing(Action):
+class Keep(Action):
     """The active generation goes on.
 
     Attributes:
@@ -332,7 +332,7 @@ class Plan:
     @property
     def changes(self) -> tuple[Action, ...]:
         """All actions that do something."""
-        return tuple(action for action in self.actions if not isinstance(action, Nothing))
+        return tuple(action for action in self.actions if not isinstance(action, Keep))
 
     def action(self, output: str) -> Action:
         """The action of an output.

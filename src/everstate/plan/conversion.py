@@ -3,29 +3,24 @@
 A change has an effect on the rows of the steps behind it. Rows that have only got columns which may be null are
 *wider*: what is stored of them stays right, with nulls. Where a new column has a default they are *filled*: a table's
 stored rows get it. Rows that may be *other* ones make the state of a step wrong unless the user's function converts it.
-Behind the last state nothing matters: results are derived anew from it.
+Behind the last state nothing matters: results are derived from it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from everstate.fingerprints.earlier import earlier_step
 from everstate.plan.matching import Match
 from everstate.plan.parts import changed_parts
+from everstate.topology.names import noun, step_text
 
 if TYPE_CHECKING:
-    from everstate.topology.prints import NodePrint, UnitPrint
+    from collections.abc import Iterable
 
-#: Steps that bring rows together by another key than they had.
-_REKEYING: Final = frozenset({"aggregate", "rekey", "foreign-key join"})
-
-#: Steps whose state a column's default can be put into, or that keep no rows.
-_FILLING: Final = frozenset({"table", "stateful"})
-
-#: What users write for a selection of columns.
-_PROJECTING: Final = frozenset({"select", "with_columns", "rename", "drop"})
+    from everstate.fingerprints.prints import NodePrint, UnitPrint
 
 
 class _Effect(IntEnum):
@@ -44,7 +39,7 @@ class Conversion:
     Attributes:
         converts: Names of the steps whose `migrate` function is called with what they store.
         checked: A sample of keys has to be recalculated; not where state stays as it is.
-        anew: Name of the step from whose state the output's table is derived; empty for a stream.
+        derives_from: Name of the step from whose state the output's table is derived; empty for a stream.
         kept_letters: Steps of the active version, as dead letters call them, whose letters stand.
         derived_letters: Those whose letters are made again with the table. Letters of all others may be no letters any
             more, which nobody can tell without a recalculation.
@@ -53,7 +48,7 @@ class Conversion:
 
     converts: tuple[str, ...] = ()
     checked: bool = False
-    anew: str = ""
+    derives_from: str = ""
     kept_letters: frozenset[str] = frozenset()
     derived_letters: frozenset[str] = frozenset()
     obstacle: str = ""
@@ -64,16 +59,18 @@ def conversion(old: UnitPrint, new: UnitPrint) -> Conversion:
     walk = _Walk(old, new)
     walk.run()
     nearest = _nearest(new)
-    anew = nearest.name if nearest is not None and new.kind == "table" else ""
-    behind = _behind(old) if anew else frozenset()
+    derives_from = nearest.name if nearest is not None and new.kind == "table" else ""
+    behind = _behind(old) if derives_from else frozenset()
     before = [node for node in old.nodes if node.name not in behind]
     return Conversion(
         converts=tuple(walk.converts),
         checked=walk.checked,
-        anew=anew,
-        kept_letters=frozenset(_step(node) for node in before if node.name not in walk.affected),
-        derived_letters=frozenset(_step(node) for node in old.nodes if node.name in behind),
-        obstacle=walk.obstacle or _versions(old, new) or _shape(new, nearest if anew else None, checked=walk.checked),
+        derives_from=derives_from,
+        kept_letters=_steps(node for node in before if node.name not in walk.affected),
+        derived_letters=_steps(node for node in old.nodes if node.name in behind),
+        obstacle=walk.obstacle
+        or _versions(old, new)
+        or _shape(new, nearest if derives_from else None, checked=walk.checked),
     )
 
 
@@ -102,8 +99,9 @@ class _Walk:
                 comes = _Effect.OTHER
             effect = comes if was is None else max(comes, _own(was, node))
             if node.stateful and was is not None:
-                effect = self._stored(was, node, comes, effect, of_table=_of_table(node, nodes))
-            elif effect < _Effect.OTHER and was is not None and was.columns == node.columns:
+                of_table = nodes[node.inputs[0]].kind == "table"
+                effect = self._stored(was, node, comes, effect, of_table=of_table)
+            elif effect < _Effect.OTHER and was is not None and was.has_columns_of(node):
                 effect = _Effect.NONE
             effects[node.name] = effect
             if effect is _Effect.OTHER and was is not None:
@@ -114,9 +112,9 @@ class _Walk:
         if effect is _Effect.NONE:
             return effect
         self.checked = True
-        if effect < _Effect.OTHER and was.columns == node.columns:
+        if effect < _Effect.OTHER and was.has_columns_of(node):
             return _Effect.NONE
-        if effect is _Effect.WIDER or (effect is _Effect.FILLED and node.operation in _FILLING):
+        if effect is _Effect.WIDER or (effect is _Effect.FILLED and node.traits.fills_defaults):
             return effect
         if node.migrates:
             if of_table and comes is _Effect.OTHER and "remove" not in node.parts:
@@ -124,9 +122,8 @@ class _Walk:
                     f"the {node.operation} has no remove function, so it keeps the rows that it was given before"
                 )
             self.converts.append(node.name)
-        elif node.operation == "stateful" or "add" in node.parts:
-            name = "stateful function" if node.operation == "stateful" else node.operation
-            self._stop(f"the {name} has no migrate function")
+        elif node.traits.converts:
+            self._stop(f"the {noun(node.operation, node.traits)} has no migrate function")
         else:
             self._stop(f"what the {node.operation} stores cannot be converted")
         return _Effect.OTHER
@@ -146,15 +143,15 @@ def _own(was: NodePrint, now: NodePrint) -> _Effect:
         return _Effect.OTHER
     if not any(changed_parts(was, now)):
         return _Effect.NONE
-    came = [column for column in now.columns if column not in was.columns]
-    kept = [column for column in now.columns if column in was.columns]
-    names = {column.partition(":")[0] for column in was.columns}
-    new = all(column.partition(":")[0] not in names for column in came)
-    if not (came and was.columns and new and kept == list(was.columns)):
+    names = {column.name for column in was.columns}
+    came = [column for column in now.columns if column.name not in names]
+    kept = replace(now, columns=tuple(column for column in now.columns if column.name in names))
+    if not (came and was.columns and kept.has_columns_of(was)):
         return _Effect.OTHER
-    if all(column.endswith("?") for column in came):
+    if all(column.nullable and column.default is None for column in came):
         return _Effect.WIDER
-    return _Effect.FILLED if all(column.endswith("?") or " = " in column for column in came) else _Effect.OTHER
+    filled = all(column.nullable or column.default is not None for column in came)
+    return _Effect.FILLED if filled else _Effect.OTHER
 
 
 def _versions(old: UnitPrint, new: UnitPrint) -> str:
@@ -163,18 +160,18 @@ def _versions(old: UnitPrint, new: UnitPrint) -> str:
     return "" if old.packages == new.packages else "a package that its functions use is another"
 
 
-def _shape(new: UnitPrint, anew: NodePrint | None, *, checked: bool) -> str:
+def _shape(new: UnitPrint, derives_from: NodePrint | None, *, checked: bool) -> str:
     """Why results cannot be derived from state, or a sample cannot be recalculated without everything else."""
-    if anew is not None and anew.operation == "foreign-key join":
-        return "the results of a foreign-key join are not in its state"
+    if derives_from is not None and not derives_from.traits.holds_results:
+        return f"the results of a {derives_from.operation} are not in its state"
     if not checked:
         return ""
     above: dict[str, tuple[bool, bool]] = {}
     for node in new.nodes:
         stored = any(above[name][0] for name in node.inputs)
         moved = any(above[name][1] for name in node.inputs)
-        if node.operation in _REKEYING and stored:
-            if node.operation == "foreign-key join" or moved or not _only_tables(node, new):
+        if node.traits.regroups and stored:
+            if node.traits.refers or moved or not _only_tables(node, new):
                 return "a key's result depends on other keys, so a sample of keys cannot be recalculated alone"
             moved = True
         above[node.name] = (stored or node.stateful, moved)
@@ -190,18 +187,10 @@ def _only_tables(node: NodePrint, unit: UnitPrint) -> bool:
         if name in seen:
             continue
         seen.add(name)
-        if nodes[name].stateful and nodes[name].operation != "table":
+        if nodes[name].stateful and not nodes[name].traits.holds_source:
             return False
         waiting += nodes[name].inputs
     return True
-
-
-def _of_table(node: NodePrint, nodes: dict[str, NodePrint]) -> bool:
-    """Whether a step takes changes of a table: behind all state but that of a stateful function is a table."""
-    current = nodes[node.inputs[0]]
-    while not current.stateful and current.inputs:
-        current = nodes[current.inputs[0]]
-    return current.stateful and current.operation != "stateful"
 
 
 def _behind(unit: UnitPrint) -> frozenset[str]:
@@ -216,10 +205,13 @@ def _behind(unit: UnitPrint) -> frozenset[str]:
     return frozenset(found)
 
 
-def _step(node: NodePrint) -> str:
-    """What dead letters call a step."""
-    operation = "select" if node.operation in _PROJECTING else node.operation
-    return f"{operation} at {node.location}" if node.location else operation
+def _steps(nodes: Iterable[NodePrint]) -> frozenset[str]:
+    """What dead letters call steps, those of earlier versions as well."""
+    return frozenset(
+        text
+        for node in nodes
+        for text in (step_text(node.name, node.location), earlier_step(node.operation, node.location))
+    )
 
 
 def _nearest(unit: UnitPrint) -> NodePrint | None:

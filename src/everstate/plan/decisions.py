@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from everstate.errors import ConfigurationError
 from everstate.plan.actions import Action, Plan, Retire
-from everstate.plan.cases import Case
 from everstate.plan.differences import differences
 from everstate.plan.facts import OnChange, Options, OutputFacts, SourceFacts
 from everstate.plan.matching import source_topics
-from everstate.topology.errors import ConfigurationError
+from everstate.plan.output_decision import OutputDecision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from everstate.topology.prints import UnitPrint
+    from everstate.fingerprints.prints import UnitPrint
 
 
 def decide(
@@ -44,7 +44,7 @@ def decide(
     ordered = _topological(prints)
     made: dict[str, Action] = {}
     for described in ordered:
-        case = Case(
+        decision = OutputDecision(
             new=described,
             facts=outputs.get(described.output, OutputFacts()),
             sources={topic: sources[topic] for topic in source_topics(described) if topic in sources},
@@ -52,7 +52,7 @@ def decide(
             on_change=(on_change or {}).get(described.output, "recalculate"),
             options=options,
         )
-        made[described.output] = case.action()
+        made[described.output] = decision.action()
     return Plan(service, (*made.values(), *_retired(ordered, outputs, options)), options)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from everstate.plan.categories import Category, Difference
 from everstate.plan.matching import Match, source_topic, source_topics
@@ -11,12 +11,9 @@ from everstate.plan.parts import called, changed_parts, configured, joined, part
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from everstate.topology.prints import NodePrint, UnitPrint
+    from everstate.fingerprints.prints import NodePrint, UnitPrint
 
 __all__ = ["Category", "Difference", "differences"]
-
-#: Nodes that only hold what a source gives: named with it, not apart.
-_TABLES: Final = frozenset({"table", "global table"})
 
 
 def differences(old: UnitPrint | None, new: UnitPrint | None) -> tuple[Difference, ...]:
@@ -94,12 +91,13 @@ def _steps(match: Match) -> Iterator[Difference]:
 
 
 def _of_source(node: NodePrint, sources: set[str]) -> bool:
-    return node.operation == "source" or (node.operation in _TABLES and set(node.inputs) <= sources)
+    return not node.inputs or (node.traits.holds_source and set(node.inputs) <= sources)
 
 
 def _step_category(node: NodePrint, with_state: Category) -> Category:
-    if node.operation == "rekey":
-        return Category.GROUPING
+    traits = node.traits
+    if traits.regroups and not (traits.accumulates or traits.refers):
+        return Category.GROUPING  # it gives rows another key, and does nothing else
     return with_state if node.stateful else Category.LOGIC
 
 

@@ -6,13 +6,14 @@ import json
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.errors import ConfigurationError
 from everstate.plan.actions import (
     Action,
     Begin,
     Continue,
     Estimate,
+    Keep,
     Migrate,
-    Nothing,
     Plan,
     Reading,
     Recalculate,
@@ -24,7 +25,6 @@ from everstate.plan.differences import Category, Difference
 from everstate.plan.facts import Options
 from everstate.plan.guards import concerns_of
 from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
-from everstate.topology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from everstate.plan.facts import Offsets
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _VERSION: Final = 2
 _SCALARS: Final[dict[str, Any]] = {"str": str, "int": int, "float": (int, float), "bool": bool, "None": type(None)}
 _KINDS: Final[dict[str, type[Action]]] = {
-    action.kind: action for action in (Nothing, Begin, Continue, Recalculate, Migrate, Restore, Retire, Refuse)
+    action.kind: action for action in (Keep, Begin, Continue, Recalculate, Migrate, Restore, Retire, Refuse)
 }
 
 
@@ -198,12 +198,15 @@ def _offsets(known: dict[str, int]) -> Offsets:
 
 
 def _preview(known: dict[str, Any]) -> Preview:
-    samples = {name: tuple(Sample(**sample) for sample in known[name]) for name in ("new", "changed", "stale")}
+    new, changed, stale = (tuple(Sample(**sample) for sample in known[name]) for name in ("new", "changed", "stale"))
     return Preview(
         output=known["output"],
+        new=new,
+        changed=changed,
+        stale=stale,
         generation=known["generation"],
+        kept=known.get("kept", True),
         counts=Counts(**known["counts"]),
         dead=tuple(DeadRecord(**record) for record in known["dead"]),
         upstream=tuple(known["upstream"]),
-        **samples,
     )

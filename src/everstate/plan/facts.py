@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from everstate.topology.prints import UnitPrint
+    from everstate.fingerprints.prints import UnitPrint
 
 #: Partition to offset.
 Offsets: TypeAlias = dict[int, int]

@@ -10,10 +10,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from everstate.errors import ConfigurationError
 from everstate.plan.actions import Retire
 from everstate.plan.preview import Counts
 from everstate.plan.words import counted
-from everstate.topology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

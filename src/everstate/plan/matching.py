@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from everstate.topology.prints import NodePrint, UnitPrint
+    from everstate.fingerprints.prints import NodePrint, UnitPrint
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Match:
 
 def source_topic(node: NodePrint) -> str:
     """The topic that a node reads; empty for any node but a source."""
-    if node.operation != "source":
+    if node.inputs:
         return ""
     return next((part.text for part in node.parts.values() if part.kind == "topic"), "")
 

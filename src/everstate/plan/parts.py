@@ -11,7 +11,7 @@ from everstate.plan.matching import source_topic
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from everstate.topology.prints import NodePrint, Part, PartKind
+    from everstate.fingerprints.prints import NodePrint, Part, PartKind
 
 #: A part before and after; None where it is not there.
 Both: TypeAlias = "tuple[Part | None, Part | None]"
@@ -28,8 +28,6 @@ _CATEGORIES: Final[dict[PartKind, Category]] = {
 }
 #: Kinds of parts that may hold code, which is looked at in one way or another.
 _WITH_CODE: Final[frozenset[PartKind]] = frozenset({"function", "grouping", "parameter"})
-#: Steps whose columns the user declares, beside the function that makes them.
-_DECLARING: Final = frozenset({"map", "flat_map", "stateful"})
 
 
 def part_differences(
@@ -93,12 +91,12 @@ def joined(parts: Iterable[Part | None]) -> str | None:
 def _by_hand(changed: list[Both], node: NodePrint, *, fed_otherwise: bool) -> list[Both]:
     """Only what the user changed at this step: most steps have other columns because of something else."""
     schemas = [both for both in changed if _kind(both) == "schema"]
-    if not schemas or node.operation == "source":
+    if not schemas or not node.inputs:
         return changed
     others = [both for both in changed if _kind(both) != "schema"]
     retyped = [(was, now) for was, now in schemas if was is None or now is None or was.text != now.text]
     if fed_otherwise:
-        return others + (retyped if node.operation in _DECLARING else [])
+        return others + (retyped if node.traits.declares_columns else [])
     came_or_went = [both for both in others if None in both and _kind(both) == "expression"]
     if came_or_went:  # the columns tell it better than their expressions
         return [both for both in others if both not in came_or_went] + schemas

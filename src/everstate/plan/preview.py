@@ -60,6 +60,7 @@ class Preview:
     Attributes:
         output: The output's topic.
         generation: Number of the generation that was prepared, which the next run can cut over to.
+        kept: It was; else the next run recalculates the output again.
         counts: Exact.
         new: Some of the new keys.
         changed: Some of the changed ones.
@@ -71,6 +72,7 @@ class Preview:
 
     output: str
     generation: int | None = None
+    kept: bool = True
     counts: Counts
     new: tuple[Sample, ...] = ()
     changed: tuple[Sample, ...] = ()

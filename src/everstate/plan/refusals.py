@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from everstate.topology.errors import EverstateError, HistoryTruncatedError, LogError, TopicNotFoundError
+from everstate.errors import EverstateError, HistoryTruncatedError, LogError, TopicNotFoundError
 
 if TYPE_CHECKING:
+    from everstate.location import Location
     from everstate.plan.actions import Refuse
-    from everstate.topology.location import Location
 
 
 def refusal(action: Refuse, location: Location | None = None) -> EverstateError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from everstate.plan.actions import Begin, Migrate, Nothing, Recalculate, Refuse, Restore
+from everstate.plan.actions import Begin, Keep, Migrate, Recalculate, Refuse, Restore
 from everstate.plan.differences import Category
 from everstate.plan.guards import concerns_of
 from everstate.plan.words import counted, duration, listed
@@ -63,7 +63,7 @@ def text(plan: Plan, *, limits: Limits | None = None, root: str = "") -> tuple[L
     found = concerns_of(plan, limits)
     lines: list[Line] = [(Span(_headline(plan)),)]
     for action in plan.actions:
-        if not isinstance(action, Nothing):
+        if not isinstance(action, Keep):
             lines.append(_BLANK)
         lines += _action(action, plan.preview(action.output), root.rstrip("/"))
         lines += _concerns([concern for concern in found if concern.output == action.output])
@@ -151,6 +151,8 @@ def _preview(preview: Preview) -> Iterator[Line]:
         Span(f"{counts.stale:,} stale", Style.OLD),
         Span(f", {counts.unchanged:,} unchanged; {counted(counts.written, 'record')} to write"),
     )
+    if not preview.kept:
+        yield (Span("  what the preview has built is not kept: it was little, and the run recalculates it"),)
     if preview.upstream:
         yield (Span(f"  what changes in {listed(preview.upstream)} comes on top of these counts"),)
     for sign, samples in (("+", preview.new), ("~", preview.changed), ("-", preview.stale)):

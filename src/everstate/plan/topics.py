@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from everstate.plan.categories import Category, Difference
 from everstate.plan.matching import source_topics
+from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from everstate.fingerprints.prints import UnitPrint
     from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
-    from everstate.topology.prints import UnitPrint
 
 
 def topic_differences(
@@ -22,7 +23,7 @@ def topic_differences(
         cause = f"The topic {topic} was deleted and created again, so its records are others than those that were read."
         yield Difference(Category.RECREATED_SOURCE, topic, cause)
     output = new.nodes[-1]
-    for topic in (new.output, f"{new.output}.dlq"):
+    for topic in (new.output, dead_letter_topic(new.output)):
         if topic in active.topics and facts.topics.get(topic) != active.topics[topic]:
             again = " and created again" if topic in facts.topics else ""
             cause = f"The topic {topic} was deleted{again}, with what the output had published there."

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, whole_number
 from everstate.dsl.service import Service
+from everstate.errors import ConfigurationError, DefinitionError
+from everstate.errors.calls import explained_class, suggestion
+from everstate.location import caller
 from everstate.plan.facts import Options
 from everstate.plan.guards import Policy
+from everstate.schema.topic_names import check_topic_name
 from everstate.testing.schemas import Schemas
 from everstate.testing.topics import Topics
 from everstate.testing.upgrade import Change, first_run, policy
-from everstate.topology.calls import explained_class, suggestion
-from everstate.topology.errors import ConfigurationError, DefinitionError
-from everstate.topology.location import caller
-from everstate.topology.topic_names import check_topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from everstate.location import Location
     from everstate.plan.actions import Plan
     from everstate.testing.topics import StoredRecord
     from everstate.testing.unit_run import UnitRun
-    from everstate.topology.location import Location
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everstate.generations.migration import passage, standing_letters
-from everstate.kernels.sampling import recalculated
+from everstate.generations.deploy.migration_plan import passage, standing_letters
+from everstate.kernels.migration.proof import recalculated
+from everstate.schema.topic_names import dead_letter_topic
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import append_records
 from everstate.topology.unit import silenced
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from everstate.generations.migration import Version
+    from everstate.generations.deploy.migration_plan import Version
     from everstate.testing.unit_run import Position, UnitRun
     from everstate.topology.unit import Unit
 
@@ -34,7 +35,7 @@ def migrated(active: UnitRun, old: Version, new: Version, topics: Topics, on_err
     if way.conversion.checked:
         sample = recalculated(new.unit, lambda: _history(new.unit, active, topics))
         migration = replace(migration, sample=sample)
-    letters = f"{new.unit.output.topic}.dlq"
+    letters = dead_letter_topic(new.unit.output.topic)
     stands: dict[str, dict[int, int]] = {}
     for (topic, partition), end in active.position.items():
         stands.setdefault(topic, {})[partition] = end

@@ -11,14 +11,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from everstate.topology.errors import RecordError
-from everstate.topology.forms import to_text
-from everstate.topology.location import caller
-from everstate.topology.readers import MismatchError, reader, written
-from everstate.topology.types import DATETIME, DECIMAL, DataType
+from everstate.errors import RecordError
+from everstate.location import caller
+from everstate.schema.readers import MismatchError, reader, written
+from everstate.schema.text_forms import to_text
+from everstate.schema.types import DATETIME, DECIMAL, DataType
 
 if TYPE_CHECKING:
-    from everstate.topology.schema import Schema
+    from everstate.schema.schema import Schema
 
 _MICROSECOND = timedelta(microseconds=1)
 

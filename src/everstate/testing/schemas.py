@@ -6,19 +6,19 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from everstate.errors import RecordError, TopicNotFoundError
+from everstate.errors.calls import suggestion
+from everstate.location import caller
+from everstate.schema.keys import decode_key, encode_key
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.schema.values import check_row, decode_value, encode_value
 from everstate.testing.plain import plain_json
-from everstate.topology.calls import suggestion
-from everstate.topology.errors import RecordError, TopicNotFoundError
-from everstate.topology.keys import decode_key, encode_key
-from everstate.topology.location import caller
-from everstate.topology.nodes import Output
-from everstate.topology.values import check_row, decode_value, encode_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from everstate.topology.nodes import Source
-    from everstate.topology.schema import Schema
+    from everstate.schema.schema import Schema
+    from everstate.topology.nodes import Output, Source
     from everstate.topology.unit import Unit
 
 
@@ -69,7 +69,7 @@ class Schemas:
         Raises:
             TopicNotFoundError: If there is none of that name.
         """
-        known = {*self._sources, *self._outputs, *(f"{output}.dlq" for output in self._outputs), *self._plain}
+        known = {*self._sources, *self._outputs, *(dead_letter_topic(output) for output in self._outputs), *self._plain}
         if topic not in known:
             raise self.unknown(topic, sorted(known), "The topics here are")
 
@@ -98,7 +98,7 @@ class Schemas:
             return None
         others = []
         for node in self._known(topic):
-            schema = node.record if isinstance(node, Output) else node.declared
+            schema = node.record
             try:
                 row = decode_value(data, schema, node.format)
             except RecordError:

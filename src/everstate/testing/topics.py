@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from everstate.topology.partitioner import partition_of
+from everstate.schema.partitioner import partition_of_key
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,4 @@ class Topics:
         if key is None:
             self._nameless[topic] += 1
             return (self._nameless[topic] - 1) % self.partitions
-        if self.partitions == 1:
-            return 0
-        return int(partition_of(pl.Series([key], dtype=pl.Binary), self.partitions)[0])
+        return partition_of_key(key, self.partitions)

@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import polars as pl
 
+from everstate.errors import EverstateError
 from everstate.kernels.evaluation import StepDigests, asks_outside, evaluated, unsettled
 from everstate.kernels.output import dead_letter_records
-from everstate.kernels.pages import MemoryPages
+from everstate.kernels.pages.page_store import MemoryPages
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.pipeline import Books, ShardStages, ingested, run_stages
 from everstate.kernels.stream_time import mark
 from everstate.plan.facts import Mismatch
-from everstate.topology.errors import EverstateError
-from everstate.topology.fingerprints.names import node_names
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.names import node_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everstate.kernels.migration import Migration
+    from everstate.fingerprints.prints import UnitPrint
+    from everstate.kernels.migration.convert import Migration
     from everstate.kernels.pipeline import Piece
     from everstate.kernels.stage import Witness
     from everstate.testing.topics import Topics
-    from everstate.topology.prints import UnitPrint
     from everstate.topology.unit import Unit
 
 #: So many records of an output are kept to compare another version of it with.
@@ -132,15 +133,19 @@ class UnitRun:
     def mismatch(self, unit: Unit) -> Mismatch | None:
         """What an output of the same fingerprint makes of the first records that this one did not; None if nothing.
 
-        It is asked twice: a step that contradicts itself says nothing about the code.
+        Where it differs it is asked again: a step that contradicts itself says nothing about the code.
         """
         known = self._recording
         if known is None or not known.batches or asks_outside(unit):
             return None
-        once, again = (evaluated(unit, known.batches, policy=self.on_error, shards=len(self._pages)) for _ in range(2))
-        changing = unsettled(unit, once, again)
         before = known.digests.found().steps
-        step = next((n for n, digest in before.items() if once.steps.get(n) != digest and n not in changing), None)
+        once = evaluated(unit, known.batches, policy=self.on_error, shards=len(self._pages))
+        differing = [name for name, digest in before.items() if once.steps.get(name) != digest]
+        if not differing:
+            return None
+        again = evaluated(unit, known.batches, policy=self.on_error, shards=len(self._pages))
+        changing = unsettled(unit, once, again)
+        step = next((name for name in differing if name not in changing), None)
         if step is None:
             return None
         places = dict(zip(node_names(unit), unit.nodes, strict=True))
@@ -253,7 +258,7 @@ class UnitRun:
         letters = [parcel.frame for parcel in out if parcel.port == DEAD_LETTERS]
         if letters:
             records = dead_letter_records(self.unit, pl.concat(letters))
-            append_records(topics, f"{output}.dlq", records, self.unit.service, self.generation)
+            append_records(topics, dead_letter_topic(output), records, self.unit.service, self.generation)
 
 
 def append_records(topics: Topics, topic: str, records: pl.DataFrame, service: str, generation: int) -> None:

@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from everstate.generations.difference import difference
-from everstate.generations.letters import letter_difference
-from everstate.generations.migration import Version
-from everstate.plan.actions import Begin, Continue, Migrate, Nothing, Retire
+from everstate.errors import ApprovalNeededError, ConfigurationError, EverstateError, MigrationError
+from everstate.fingerprints import print_unit
+from everstate.generations.compare.difference import difference
+from everstate.generations.compare.letters import letter_difference
+from everstate.generations.deploy.migration_plan import Version
+from everstate.plan.actions import Begin, Continue, Keep, Migrate, Retire
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.guards import Policy, concerns, decision
 from everstate.plan.preview import Counts
 from everstate.plan.refusals import refusal
+from everstate.schema.topic_names import dead_letter_topic
 from everstate.testing.migrating import migrated
 from everstate.testing.topics import Topics
 from everstate.testing.unit_run import UnitRun, append_records
-from everstate.topology.errors import ApprovalNeededError, ConfigurationError, EverstateError, MigrationError
-from everstate.topology.fingerprints import print_unit
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from everstate.dsl.service import Service
-    from everstate.generations.difference import Difference
+    from everstate.fingerprints.prints import UnitPrint
+    from everstate.generations.compare.difference import Difference
     from everstate.plan.actions import Action, Plan
     from everstate.plan.facts import Options
     from everstate.testing.topics import StoredRecord
     from everstate.testing.unit_run import Position
-    from everstate.topology.prints import UnitPrint
     from everstate.topology.unit import Unit
 
 #: A record with its topic.
@@ -141,7 +142,7 @@ class Change:
         units = {unit.output.topic: unit for unit in self.new.units()}
         outcome = Outcome(retired={name: run for name, run in self.retired.items() if name not in units})
         for action in plan.actions:
-            output, letters = action.output, f"{action.output}.dlq"
+            output, letters = action.output, dead_letter_topic(action.output)
             marks = [self.topics.count(topic) for topic in (output, letters)]
             if isinstance(action, Retire):
                 self._retire(action)
@@ -162,7 +163,7 @@ class Change:
 
     def _replaced(self, action: Action, unit: Unit, rebuilt: dict[str, str]) -> UnitRun:
         run = self.runs.get(action.output)
-        if run is not None and isinstance(action, (Nothing, Continue)):
+        if run is not None and isinstance(action, (Keep, Continue)):
             return run.deployed(unit, self._prints[action.output], self.new.on_error)
         earlier = run or self.retired.get(action.output)
         number = 1 if earlier is None else earlier.generation + 1
@@ -262,7 +263,7 @@ class _Compared:
 
     @classmethod
     def of(cls, own: Topics, topics: Topics, unit: Unit) -> _Compared:
-        output, letters = unit.output.topic, f"{unit.output.topic}.dlq"
+        output, letters = unit.output.topic, dead_letter_topic(unit.output.topic)
         table, there = own.latest(output), topics.latest(output)
         if unit.output.kind is Kind.STREAM:
             table = there = table.clear()
@@ -278,4 +279,4 @@ class _Compared:
     def publish(self, topics: Topics, run: UnitRun) -> None:
         unit, output = run.unit, run.unit.output.topic
         append_records(topics, output, self.table.records, unit.service, run.generation)
-        append_records(topics, f"{output}.dlq", self.letters.records, unit.service, run.generation)
+        append_records(topics, dead_letter_topic(output), self.letters.records, unit.service, run.generation)

@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from everstate.topology.errors import UnsupportedError
+from everstate.errors import UnsupportedError
 from everstate.topology.expressions.refusals import call_of, refusal
 from everstate.topology.expressions.rows import offence
 from everstate.topology.expressions.trees import columns_of
 
 if TYPE_CHECKING:
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 #: Aggregates whose accumulator can take a contribution back; the others keep contributions on tables.
 REVERSIBLE = frozenset({"len", "count", "sum", "mean", "var", "std"})
 #: Aggregates of a stream that need no more than one value a group.
 INCREMENTAL = REVERSIBLE | {"min", "max", "first", "last"}
+#: Aggregates that go by time and position of rows.
+ORDERING = frozenset({"first", "last", "collect", "top_k"})
 #: All that `agg()` understands.
 KINDS = INCREMENTAL | {"n_unique", "collect", "top_k", "median", "quantile"}
 
@@ -56,6 +58,11 @@ class Leaf:
     k: int = 0
     q: float = 0.0
     ddof: int = 1
+
+    @property
+    def orders_rows(self) -> bool:
+        """Whether its result depends on time and position of the rows."""
+        return self.kind in ORDERING
 
     @property
     def input_column(self) -> str:

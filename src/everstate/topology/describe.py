@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everstate.topology.nodes import Node, Output, Project, Source
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.names import node_names
 
 if TYPE_CHECKING:
+    from everstate.topology.nodes import Node
     from everstate.topology.unit import Unit
 
 
@@ -24,12 +26,12 @@ class Description:
         service docs (records that cannot be processed: dead-letter)
         output by-customer: table, key customer, from orders
           sub-topology 0
-            orders.source: source of orders -> orders.table
+            orders: source of orders -> orders/table
           sub-topology 1
-            orders.table: table of orders, keeps state -> by-customer.aggregate
+            orders/table: table of orders, keeps state -> by-customer/aggregate
           sub-topology 2
-            by-customer.aggregate: aggregate by customer, keeps state -> by-customer.output
-            by-customer.output: output to by-customer
+            by-customer/aggregate: aggregate by customer, keeps state -> by-customer/output
+            by-customer/output: output to by-customer
 
     Attributes:
         service: The service's name.
@@ -64,7 +66,7 @@ def unit_json(unit: Unit) -> dict[str, Any]:
         "kind": str(unit.output.kind),
         "key": list(unit.output.key.names),
         "value": {field.name: str(field.type.name) for field in unit.output.record.fields},
-        "topics": {"read": list(unit.topics), "written": [unit.output.topic, f"{unit.output.topic}.dlq"]},
+        "topics": {"read": list(unit.topics), "written": [unit.output.topic, dead_letter_topic(unit.output.topic)]},
         "sub_topologies": [
             {"number": stage, "nodes": [_node_json(unit, n, node, names) for n, node in unit.members(stage)]}
             for stage in range(unit.depth + 1)
@@ -73,53 +75,19 @@ def unit_json(unit: Unit) -> dict[str, Any]:
     }
 
 
-def node_names(unit: Unit) -> list[str]:
-    """A name for each node: what the user named (source or output topic) and what the step does.
-
-    Names are not counted through the topology: a step that is inserted renames only steps of its own kind on its own
-    chain.
-    """
-    names: list[str] = []
-    for node in unit.nodes:
-        base = f"{_anchor(unit, node)}.{word(node).replace(' ', '-')}"
-        taken = sum(1 for name in names if name == base or name.startswith(f"{base}-"))
-        names.append(base if not taken else f"{base}-{taken + 1}")
-    return names
-
-
-def word(node: Node) -> str:
-    """What the user wrote."""
-    return node.word if isinstance(node, Project) else node.operation
-
-
-def _anchor(unit: Unit, node: Node) -> str:
-    """The source a node belongs to as long as it has just one; the output afterwards."""
-    current = node
-    while len(current.inputs) == 1 and not any(current.rekeys(port) for port in range(len(current.inputs))):
-        current = current.inputs[0]
-    if isinstance(current, Source) and not isinstance(node, Output):
-        return current.topic
-    return unit.output.topic
-
-
 def _node_json(unit: Unit, number: int, node: Node, names: list[str]) -> dict[str, Any]:
     return {
         "name": names[number],
-        "operation": word(node),
+        "operation": node.verb,
         "kind": str(node.kind),
         "key": list(node.key.names),
         "columns": list(node.schema.names),
-        "store": names[number] if keeps_state(node) else None,
+        "store": names[number] if node.traits.keeps_state else None,
         "order_sensitive": node.order_sensitive,
         "from": [names[edge.source] for edge in unit.into(number)],
         "to": [names[edge.target] for edge in unit.out_of(number)],
         "location": str(node.location) if node.location else None,
     }
-
-
-def keeps_state(node: Node) -> bool:
-    """Whether a node has a store."""
-    return node.placed and not isinstance(node, Output)
 
 
 def _unit_lines(unit: Unit) -> list[str]:
@@ -137,18 +105,13 @@ def _unit_lines(unit: Unit) -> list[str]:
 
 
 def _phrase(node: Node) -> str:
-    text = word(node)
-    if isinstance(node, Source):
-        text += f" of {node.topic}"
-    elif isinstance(node, Output):
-        text += f" to {node.topic}"
-    elif any(node.rekeys(port) for port in range(len(node.inputs))):
+    text = node.verb
+    if not node.inputs:
+        text += f" of {node.endpoint}"
+    elif node.endpoint:
+        text += f" to {node.endpoint}"
+    elif node.traits.rekeys_input:
         text += f" by {', '.join(node.key.names)}"
-    elif node.operation == "table":
-        text += f" of {_anchor_topic(node)}"
-    return text + (", keeps state" if keeps_state(node) else "")
-
-
-def _anchor_topic(node: Node) -> str:
-    source = node.inputs[0]
-    return source.topic if isinstance(source, Source) else ""
+    elif node.traits.holds_source:
+        text += f" of {node.inputs[0].endpoint}"
+    return text + (", keeps state" if node.traits.keeps_state else "")

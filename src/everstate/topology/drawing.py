@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from everstate.topology.describe import keeps_state, node_names, word
-from everstate.topology.nodes import Latest, Output, Source
+from everstate.topology.names import node_names
 
 if TYPE_CHECKING:
     from everstate.topology.unit import Unit
@@ -53,12 +52,11 @@ def graph_of(units: list[Unit]) -> Graph:
 
 def _add(graph: Graph, unit: Unit, number: int, name: str) -> str:
     node = unit.nodes[number]
-    if isinstance(node, (Source, Output)):
-        box = Box(f"topic:{node.topic}", node.topic, "topic")
+    if node.endpoint:
+        box = Box(f"topic:{node.endpoint}", node.endpoint, "topic")
     else:
-        label = word(node) if not isinstance(node, Latest) else "table"
-        shape = "store" if keeps_state(node) else "step"
-        box = Box(f"{unit.output.topic}:{name}", label, shape, (unit.output.topic, unit.stages[number]))
+        shape = "store" if node.traits.keeps_state else "step"
+        box = Box(f"{unit.output.topic}:{name}", node.verb, shape, (unit.output.topic, unit.stages[number]))
     graph.boxes.setdefault(box.name, box)
     return box.name
 

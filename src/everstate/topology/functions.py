@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from everstate.topology.location import Location
+from everstate.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable

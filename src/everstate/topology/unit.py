@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
-
-from everstate.topology.functions import Function
-from everstate.topology.nodes import ForeignJoin, Merge, Node, Output, Peek, RekeyStream, Source
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from everstate.topology.nodes import Node, Output, Source
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Unit:
             feeders = [number[id(feeder)] for feeder in node.inputs]
             stage = _stage(node, [(stages[f], settled[f]) for f in feeders])
             for port, feeder in enumerate(feeders):
-                moves = node.placed and (node.rekeys(port) or not settled[feeder])
+                moves = node.traits.on_shard and (node.rekeys_input(port) or not settled[feeder])
                 edges.append(Edge(feeder, len(stages), port, moves or stages[feeder] < stage))
             stages.append(stage)
             settled.append(_settled(node, [settled[f] for f in feeders]))
@@ -73,11 +72,7 @@ class Unit:
     @property
     def output(self) -> Output:
         """The last node."""
-        node = self.nodes[-1]
-        if not isinstance(node, Output):
-            message = "a unit ends in its output"
-            raise TypeError(message)
-        return node
+        return cast("Output", self.nodes[-1])
 
     @cached_property
     def depth(self) -> int:
@@ -90,13 +85,13 @@ class Unit:
 
         Only nodes that keep state are counted: a side effect that is put in or taken out must not move their state.
         """
-        counts = accumulate(node.placed for node in self.nodes)
+        counts = accumulate(node.traits.on_shard for node in self.nodes)
         return tuple(count - 1 for count in counts)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The source nodes."""
-        return tuple(node for node in self.nodes if isinstance(node, Source))
+        return tuple(cast("Source", node) for node in self.nodes if not node.inputs)
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
@@ -107,6 +102,16 @@ class Unit:
     def order_sensitive(self) -> tuple[Node, ...]:
         """The nodes whose result depends on the order of arrival."""
         return tuple(node for node in self.nodes if node.order_sensitive)
+
+    @cached_property
+    def followed_by_order(self) -> tuple[bool, ...]:
+        """By node, whether a step downstream orders rows by time and position, so that it must hear of moves."""
+        follows = [False] * len(self.nodes)
+        for number in reversed(range(len(self.nodes))):
+            follows[number] = any(
+                self.nodes[edge.target].orders_rows or follows[edge.target] for edge in self.out_of(number)
+            )
+        return tuple(follows)
 
     def into(self, number: int) -> tuple[Edge, ...]:
         """The edges into a node, by port."""
@@ -134,15 +139,7 @@ class Unit:
 
 def silenced(unit: Unit) -> Unit:
     """The same unit without side effects: a recalculation must not repeat what `peek` has done."""
-    nodes = tuple(replace(node, fn=_SILENT) if isinstance(node, Peek) else node for node in unit.nodes)
-    return replace(unit, nodes=nodes)
-
-
-def _nothing(_row: object) -> None:
-    """Takes the place of a side effect."""
-
-
-_SILENT = Function(_nothing, "nothing", None)
+    return replace(unit, nodes=tuple(node.silenced() for node in unit.nodes))
 
 
 def _topological(output: Node) -> list[Node]:
@@ -167,15 +164,11 @@ def _topological(output: Node) -> list[Node]:
 def _stage(node: Node, feeders: list[tuple[int, bool]]) -> int:
     if not feeders:
         return 0
-    if not node.placed:
+    if not node.traits.on_shard:
         return max(stage for stage, _ in feeders)
-    return max(stage + (node.rekeys(port) or not on_shard) for port, (stage, on_shard) in enumerate(feeders))
+    return max(stage + (node.rekeys_input(port) or not on_shard) for port, (stage, on_shard) in enumerate(feeders))
 
 
 def _settled(node: Node, feeders: list[bool]) -> bool:
     """Whether the rows that a node gives lie on the shard of their key."""
-    if isinstance(node, (Source, RekeyStream, ForeignJoin, Merge)):
-        return False
-    if node.placed:
-        return True
-    return all(feeders)
+    return not node.traits.scatters and (node.traits.on_shard or all(feeders))

@@ -6,9 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from everstate.cli.consume import consume
-from everstate.cli.produce import produce
-from everstate.cli.topic import topic_app
+from everstate.cli.commands.consume import consume
+from everstate.cli.commands.produce import produce
+from everstate.cli.commands.topic import topic_app
 
 
 @pytest.fixture

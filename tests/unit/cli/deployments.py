@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from everstate.cli.service_file import load_service
-from everstate.engine import steps
 from everstate.engine.operation import Operation
-from everstate.engine.outputs import create_own_topics, create_topics
+from everstate.generations.deploy import steps
+from everstate.generations.deploy.outputs import create_own_topics, create_topics
 from everstate.generations.generation import Status
-from everstate.plan.actions import Begin, Nothing
+from everstate.plan.actions import Begin, Keep
 
 SERVICE = """
 import everstate as es
@@ -43,16 +43,16 @@ def _deploy(file: Path, url: str, config: dict[str, object], *, publish: bool) -
         create_topics(operation.service.units(), site.log, operation.service.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        planned, context = operation.plan(site), operation.context(site)
+        planned = operation.run(site).plan()
         for action in planned.plan.actions:
             if isinstance(action, Begin):
-                steps.begin(planned, action.output, context)
-            elif not isinstance(action, Nothing):
-                generation = steps.plan_generation(planned, action, context)
+                steps.begin(planned, action.output, site)
+            elif not isinstance(action, Keep):
+                generation = steps.plan_generation(planned, action, site)
                 create_own_topics(planned.units[action.output], generation, site.log)
                 history = site.registry.read(action.output)
-                steps.write(context, history, history.numbered(generation.number), Status.READY)
+                steps.write(site, history, history.numbered(generation.number), Status.READY)
                 if publish:
                     history = site.registry.read(action.output)
-                    steps.write(context, history, history.numbered(generation.number), Status.PUBLISHING)
-                    steps.publish(planned, action, generation.number, context)
+                    steps.write(site, history, history.numbered(generation.number), Status.PUBLISHING)
+                    steps.publish(planned, action, generation.number, site)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everstate.cli.durations import milliseconds, readable
-from everstate.topology.errors import ConfigurationError
+from everstate.errors import ConfigurationError
 
 
 @given(st.integers(0, 10**12))

@@ -6,9 +6,7 @@ import pytest
 
 from everstate.cli.exit_codes import exit_code
 from everstate.cli.main import main
-from everstate.log.opening import open_log
-from everstate.log.protocol import TopicConfig
-from everstate.topology.errors import (
+from everstate.errors import (
     ApprovalNeededError,
     ConfigurationError,
     FencedError,
@@ -17,6 +15,8 @@ from everstate.topology.errors import (
     PlanDriftError,
     TopicNotFoundError,
 )
+from everstate.log.descriptions import TopicConfig
+from everstate.log.opening import open_log
 from tests.unit.cli.deployments import deploy, write
 
 

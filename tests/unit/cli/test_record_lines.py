@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everstate.cli.record_lines import from_document, is_record, to_line
+from everstate.errors import DecodeError
 from everstate.log import Record
-from everstate.topology.errors import DecodeError
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from everstate.cli.service_file import load_service, read_config
-from everstate.topology.errors import ConfigurationError, DefinitionError
+from everstate.errors import ConfigurationError, DefinitionError
 
 ONE = """
 import everstate as es

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from everstate.cli.main import main, show
-from everstate.topology.errors import RecordError
-from everstate.topology.location import Location
+from everstate.errors import RecordError
+from everstate.location import Location
 
 SERVICE = """
 import everstate as es
@@ -206,7 +206,7 @@ def test_unexpected_error_is_one_message_and_a_traceback_on_request(command, mon
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("nobody thought of it")
 
-    monkeypatch.setattr("everstate.cli.describe.load_service", fails)
+    monkeypatch.setattr("everstate.cli.commands.describe.load_service", fails)
     code, text = command("describe", "good.py")
     assert code == 1
     assert "unexpected ZeroDivisionError: nobody thought of it" in text

@@ -4,7 +4,7 @@ import pytest
 
 import everstate as es
 from everstate.dsl.config import OVERRIDES
-from everstate.topology.errors import ConfigurationError
+from everstate.errors import ConfigurationError
 
 
 @pytest.fixture

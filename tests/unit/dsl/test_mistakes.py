@@ -7,8 +7,7 @@ import inspect
 import pytest
 
 import everstate as es
-from everstate import col
-from everstate.topology import errors
+from everstate import col, errors
 
 SCHEMA = {"id": str, "customer": str, "amount": float, "tags": list[str]}
 

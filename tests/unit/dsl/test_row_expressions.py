@@ -9,7 +9,7 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.topology.errors import DefinitionError, SchemaError, UnsupportedError
+from everstate.errors import DefinitionError, SchemaError, UnsupportedError
 
 SCHEMA = {"id": str, "x": int, "y": float, "s": str, "at": datetime, "l": list[float], "st": {"a": int}}
 OTHER_ROWS = {

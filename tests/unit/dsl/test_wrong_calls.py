@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import everstate as es
-from everstate.topology.errors import AbsentError, EverstateError
+from everstate.errors import AbsentError, EverstateError
 from tests.unit.dsl.right_calls import RIGHT_CALLS
 from tests.unit.dsl.wrong_arguments import WRONG_ARGUMENTS
 from tests.unit.dsl.wrong_functions import WRONG_FUNCTIONS

@@ -8,7 +8,7 @@ from typing import Any
 
 import everstate as es
 from everstate import col
-from everstate.topology.errors import (
+from everstate.errors import (
     CallError,
     ConfigurationError,
     DefinitionError,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import everstate as es
 from everstate import col
-from everstate.topology.errors import (
+from everstate.errors import (
     FunctionError,
     SchemaError,
     UnsupportedError,

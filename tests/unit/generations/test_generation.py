@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from everstate.errors import FencedError, GenerationError, LogError
 from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
 from everstate.generations.registry import Registry, event, from_json, to_json
 from everstate.log.opening import open_log
-from everstate.topology.errors import FencedError, GenerationError, LogError
-from everstate.topology.topic_names import check_topic_name, is_internal
+from everstate.schema.topic_names import check_topic_name, is_internal
 
 
 def generation(number=1, status=Status.PLANNED, **changes):

@@ -7,11 +7,11 @@ import pytest
 
 import everstate as es
 from everstate.kernels.ledger import Ledger
-from everstate.kernels.pages import MemoryPages
+from everstate.kernels.pages.page_store import MemoryPages
 from everstate.kernels.parcel import Parcel, by_shard, from_block, to_block
 from everstate.kernels.rows import KEY, OP, SYSTEM, TS
 from everstate.kernels.shard import Shard
-from everstate.topology.keys import encode_key
+from everstate.schema.keys import encode_key
 
 Record = tuple[str, str | None, Any, int]
 

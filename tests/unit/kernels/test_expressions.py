@@ -30,6 +30,7 @@ def test_select_rows_gives_the_same_digits_for_a_repeated_value():
     assert select_rows(repeated, [col("a") / 7])["a"].to_list() == [WHOLE[4]] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 5, 40, 41])
 def test_expressions_of_a_service_do_not_depend_on_micro_batches(size):
     app = es.Service("cuts")

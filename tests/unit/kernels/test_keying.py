@@ -7,9 +7,11 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.kernels import aggregate, fold, rekey
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.ledger import Ledger
+from everstate.kernels.operations import rekey
+from everstate.kernels.operations.aggregate import aggregate
+from everstate.kernels.operations.fold import fold
 from everstate.kernels.rows import SYSTEM, empty
 
 SCHEMA = {"id": str, "g": str | None, "x": int}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from everstate.kernels.positions import Positions, precedes
 from everstate.kernels.rows import ORDER, SYSTEM
+from tests.effort import examples
 
 SCHEMA = {name: SYSTEM[name] for name in ORDER}
 
@@ -16,7 +17,7 @@ wide = st.tuples(st.integers(-(2**62), 2**62), st.integers(0, 65535), st.integer
 
 @pytest.mark.parametrize("places", [narrow, wide, narrow | wide])
 def test_positions_packed_keep_their_order_and_unpack_to_themselves(places):
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50), deadline=None)
     @given(st.lists(places, min_size=1, max_size=20))
     def check(rows):
         frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")

@@ -56,6 +56,7 @@ def letters(seed):
     return run.stdout
 
 
+@pytest.mark.slow
 def test_reasons_of_two_processes_are_the_same():
     first, second = letters("1"), letters("2")
     assert first == second
@@ -93,6 +94,7 @@ def test_stable_reason_has_sets_in_order_and_no_addresses(text, expected):
     assert stable(text) == expected
 
 
+@pytest.mark.slow
 def test_stable_reason_of_a_long_text_takes_no_longer_than_reading_it():
     assert stable("{(" * 200_000) == "{(" * 200_000
 

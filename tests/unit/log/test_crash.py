@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import everstate.log.crash
+from everstate.errors import ConfigurationError
 from everstate.generations.generation import Status
-from everstate.log.crash import CRASH_POINTS, crash_point
-from everstate.topology.errors import ConfigurationError
+from everstate.log.crash import CRASH_POINTS, Crash, crash_at, crash_point, intercepted
 
 SOURCE = Path(everstate.log.crash.__file__).parent.parent
 
@@ -67,3 +67,38 @@ def test_crash_point_kills_at_the_hit_that_was_asked_for():
         check=False,
     )
     assert (result.returncode, result.stdout.split()) == (-9, [b"0", b"1", b"2"])
+
+
+def test_intercepted_hooks_are_called_at_every_point_until_their_block_ends():
+    met = []
+    with intercepted(met.append), intercepted(crash_at("log.stage.before_sync", hit=2)):
+        crash_point("log.stage.after_sync")
+        crash_point("log.stage.before_sync")
+        with pytest.raises(Crash, match=r"log\.stage\.before_sync"):
+            crash_point("log.stage.before_sync")
+    crash_point("log.stage.before_sync")
+    assert met == ["log.stage.after_sync", "log.stage.before_sync", "log.stage.before_sync"]
+
+
+def test_crash_at_unknown_point_is_refused():
+    with pytest.raises(ConfigurationError, match="unknown crash point 'nowhere'"):
+        crash_at("nowhere")
+
+
+def test_crash_is_no_error_that_could_be_handled():
+    assert not issubclass(Crash, Exception)
+
+
+def test_crash_point_kills_whether_or_not_something_intercepts_it():
+    code = (
+        "from everstate.log.crash import crash_point, intercepted\n"
+        "with intercepted(print):\n"
+        "    crash_point('log.stage.after_sync')\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-u", "-c", code],
+        env={"EVERSTATE_CRASH": "log.stage.after_sync", "PYTHONPATH": str(SOURCE.parent)},
+        capture_output=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout.split()) == (-9, [b"log.stage.after_sync"])

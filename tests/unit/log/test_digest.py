@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everstate.log.digest import combined_digest, content_digest
-from everstate.log.protocol import Staged
+from everstate.log.descriptions import Staged
+from everstate.log.digest import _digest_of_many, combined_digest, content_digest
 
 ROWS = st.lists(st.tuples(st.none() | st.binary(max_size=20), st.none() | st.binary(max_size=40)), max_size=20)
 
@@ -35,6 +36,7 @@ def test_content_digest_other_rows_differ(rows, others):
     assert equal == (as_multiset(rows) == as_multiset(others))
 
 
+@pytest.mark.slow
 def test_content_digest_one_flipped_byte_anywhere_in_a_long_value_differs():
     value = bytes(range(256)) * 8
     digests = {content_digest(frame([(b"k", value)]))}
@@ -64,3 +66,11 @@ def test_combined_digest_rows_cut_into_other_parts_stay_equal(rows, data):
 def test_combined_digest_same_rows_in_another_partition_or_topic_differ():
     rows = [(b"a", b"1")]
     assert len({combined_digest([staged(*place, rows)]) for place in [("t", 0), ("t", 1), ("u", 0)]}) == 3
+
+
+SHORT = st.none() | st.binary(max_size=80) | st.binary(min_size=500, max_size=530)
+
+
+@given(st.lists(st.tuples(SHORT, SHORT), max_size=18))
+def test_content_digest_of_a_few_rows_is_that_of_many(rows):
+    assert content_digest(frame(rows)) == _digest_of_many(frame(rows))

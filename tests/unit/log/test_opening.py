@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from everstate.errors import ConfigurationError
 from everstate.log import EmbeddedLog, open_log
-from everstate.topology.errors import ConfigurationError
 
 
 def test_open_log_path_opens_the_embedded_log_and_creates_its_folder(tmp_path):

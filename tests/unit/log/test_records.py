@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from everstate.errors import LogError
 from everstate.log import records
-from everstate.topology.errors import LogError
 
 
 def test_content_text_and_smaller_integers_are_brought_into_shape():
@@ -41,3 +41,12 @@ def test_to_records_headers_become_pairs():
         schema=records.SCHEMA,
     )
     assert next(records.to_records("t", frame)) == records.Record("t", 0, 3, b"a", None, 1, (("h", b"v"),))
+
+
+def test_content_times_that_are_missing_in_some_rows_are_now():
+    frame = pl.DataFrame({"key": [b"a", b"b"], "value": [b"1", b"2"], "ts": [None, 3]})
+    assert records.content(frame, now_ms=9)["ts"].to_list() == [9, 3]
+
+
+def test_content_of_no_records_has_the_columns():
+    assert records.content(pl.DataFrame({"value": []}), now_ms=0).schema == records.CONTENT

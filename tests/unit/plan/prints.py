@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from everstate.topology.prints import NodePrint, Part, PartKind, UnitPrint
+import json
+
+from everstate.fingerprints.prints import NodePrint, Part, PartKind, UnitPrint
 
 
 def part(kind: PartKind, text: str, *, digest: str = "", shape: str = "", location: str = "") -> Part:
@@ -43,7 +45,15 @@ def output(topic: str, feeder: str, *, at: str = "shop.py:9") -> NodePrint:
 def unit(topic: str, *nodes: NodePrint, **others) -> UnitPrint:
     """An output with these nodes; the output's own node is put last."""
     kind = others.pop("kind", "table")
-    return UnitPrint("shop", topic, kind, (*nodes, output(topic, nodes[-1].name)), **others)
+    return read(UnitPrint("shop", topic, kind, (*nodes, output(topic, nodes[-1].name)), **others))
+
+
+def read(written: UnitPrint) -> UnitPrint:
+    """A print as it is read if it was stored without kinds and traits, which those made by hand do not have."""
+    known = json.loads(written.to_json())
+    for entry in known["nodes"]:
+        del entry["kind"], entry["traits"]
+    return UnitPrint.from_json(json.dumps(known))
 
 
 def totals(*, predicate: str = "amount > 0", by: str = "customer", result: str = "sum(amount)", **others) -> UnitPrint:

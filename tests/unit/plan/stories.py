@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from everstate.fingerprints.prints import Setting, UnitPrint
 from everstate.plan.actions import Plan
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
 from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
-from everstate.topology.prints import Setting, UnitPrint
 from tests.unit.plan.prints import part, seen, source, table, totals, unit, vips
 
 SOURCES = {

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import make_dataclass
 
+import polars as pl
 import pytest
 from polars import col
 
 import everstate as es
-from everstate.plan.carrying import obstacle
+from everstate.fingerprints import print_unit
+from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.conversion import conversion
-from everstate.topology.fingerprints import print_unit
-from everstate.topology.prints import UnitPrint
+from everstate.plan.reuse import obstacle
 
 ORDER = {"id": str, "customer": str, "amount": int}
 WIDER = {**ORDER, "note": str | None}
@@ -147,15 +149,30 @@ def test_conversion_leaves_a_function_alone_where_only_what_follows_has_changed(
     before, after = (described(lambda o, n=n: folded(1, migrate=migrate)(o).filter(col("value") > n)) for n in (1, 2))
     found = conversion(before, after)
     assert found.converts == ()
-    assert (found.anew, found.checked) == ("out/aggregate", False)
+    assert (found.derives_from, found.checked) == ("out/aggregate", False)
 
 
 def test_conversion_of_an_older_print_that_does_not_know_its_columns_is_none() -> None:
     text = described(same).to_json()
-    assert UnitPrint.from_json(text).nodes[0].columns == ("id: text", "customer: text", "amount: integer")
-    older = UnitPrint.from_json(text.replace('"columns": ["id: text", "customer: text", "amount: integer"], ', ""))
+    assert [column.name for column in UnitPrint.from_json(text).nodes[0].columns] == ["id", "customer", "amount"]
+    known = json.loads(text)
+    for node in known["nodes"]:
+        del node["columns"]
+    older = UnitPrint.from_json(json.dumps(known))
     assert older.nodes[0].columns == ()
     assert obstacle(older, described(same, WIDER), converts=True) == "what the table stores cannot be converted"
+
+
+def test_conversion_of_a_column_whose_type_only_reads_the_same_is_none() -> None:
+    def at(unit, **more):
+        return {**ORDER, "at": pl.Datetime(unit, "UTC"), **more}
+
+    wider, other = described(same, at("us", note=str | None)), described(same, at("ms", note=str | None))
+    assert [str(field.type) for field in wider.nodes[0].columns] == [
+        str(field.type) for field in other.nodes[0].columns
+    ]
+    assert obstacle(described(same, at("us")), wider, converts=True) == ""
+    assert obstacle(described(same, at("us")), other, converts=True) == "what the table stores cannot be converted"
 
 
 def test_conversion_of_a_stream_derives_no_table_and_keeps_letters_of_what_is_the_same() -> None:
@@ -163,6 +180,7 @@ def test_conversion_of_a_stream_derives_no_table_and_keeps_letters_of_what_is_th
         return described(lambda o: o.filter(col("amount") > 0).filter(col("amount") > least), source="stream")
 
     found = conversion(version(1), version(2))
-    assert found.anew == ""
-    assert {step.partition(" at ")[0] for step in found.kept_letters} == {"source", "filter"}
+    assert found.derives_from == ""
+    kept = {step.partition(" at ")[0] for step in found.kept_letters}
+    assert kept == {"orders", "orders/filter"} | {"source", "filter"}, "as letters of today and of earlier versions say"
     assert found.derived_letters == frozenset()

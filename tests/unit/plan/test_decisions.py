@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from everstate.errors import ConfigurationError
+from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.actions import (
     ASSUMED_RATE,
     Action,
     Begin,
     Continue,
+    Keep,
     Migrate,
-    Nothing,
     Plan,
     Recalculate,
     Refuse,
@@ -20,8 +22,6 @@ from everstate.plan.actions import (
 from everstate.plan.decisions import decide
 from everstate.plan.differences import Category
 from everstate.plan.facts import Deployed, Mismatch, OnChange, Options, OutputFacts, SourceFacts
-from everstate.topology.errors import ConfigurationError
-from everstate.topology.prints import UnitPrint
 from tests.unit.plan.prints import clicks, filtered, grouped, node, part, seen, source, table, totals, unit, vips
 
 ORDERS = SourceFacts(topic="orders", records=1_000_000, start={0: 0, 1: 0}, end={0: 600_000, 1: 400_000})
@@ -75,7 +75,7 @@ def test_decide_first_deployment_on_a_topic_with_keys_says_so() -> None:
 
 def test_decide_unchanged_output_does_nothing() -> None:
     action = only(totals(), running(totals()))
-    assert isinstance(action, Nothing)
+    assert isinstance(action, Keep)
     assert (action.active, action.differences, action.records) == (3, (), 0)
     assert action.sources[0].end == ORDERS.end
 
@@ -108,12 +108,12 @@ def test_decide_other_shards_recalculate_with_that_difference_alone() -> None:
     action = only(totals(), running(totals()), shards=4)
     assert isinstance(action, Recalculate)
     assert [(d.category, d.old, d.new) for d in action.differences] == [(Category.SHARDS, "2", "4")]
-    assert isinstance(only(totals(), running(totals()), shards=2), Nothing)
+    assert isinstance(only(totals(), running(totals()), shards=2), Keep)
 
 
 def test_decide_libraries_that_calculate_otherwise_recalculate() -> None:
     old, new = totals(libraries={"polars": "2.0"}), totals(libraries={"polars": "2.1"})
-    assert isinstance(only(new, running(old)), Nothing)
+    assert isinstance(only(new, running(old)), Keep)
     action = only(new, mismatched(running(old), Mismatch("a sample differs", "orders/filter", libraries=True)))
     assert isinstance(action, Recalculate)
     assert [(d.category, d.old, d.new) for d in action.differences] == [(Category.LIBRARY, "polars 2.0", "polars 2.1")]
@@ -169,7 +169,7 @@ def test_decide_half_built_generation_of_another_version_is_discarded() -> None:
 
 def test_decide_active_version_deployed_again_discards_what_is_being_built() -> None:
     action = only(totals(), running(totals(), pending=retained(totals(by="x"), generation=4)))
-    assert isinstance(action, Nothing)
+    assert isinstance(action, Keep)
     assert action.discards == 4
 
 
@@ -304,7 +304,7 @@ def test_decide_truncated_source_with_an_archive_is_whole() -> None:
 
 
 def test_decide_truncated_source_matters_to_nobody_who_does_not_recalculate() -> None:
-    assert isinstance(only(totals(), running(totals()), LOST), Nothing)
+    assert isinstance(only(totals(), running(totals()), LOST), Keep)
     continued = only(clicks(predicate="x"), running(clicks()), LOST, on_change="continue")
     assert isinstance(continued, Continue)
 
@@ -329,7 +329,7 @@ def test_decide_chain_is_in_topological_order_and_touches_only_what_changed() ->
     plan = decide("shop", [vips(), totals(predicate="amount > 5")], facts, SOURCES)
     upstream, downstream = plan.actions
     assert isinstance(upstream, Recalculate)
-    assert isinstance(downstream, Nothing)
+    assert isinstance(downstream, Keep)
     assert downstream.consumes == ("totals",)
     assert downstream.follows == "Generation 5 goes on as it is and takes in what differs in totals."
     assert plan.changes == (upstream,)
@@ -344,7 +344,7 @@ def test_decide_output_of_a_refused_one_is_refused_if_its_topic_is_not_there() -
     plan = decide("shop", [totals(), vips()], {}, {})
     assert [action.output for action in plan.refusals] == ["totals", "vips"]
     running_on = decide("shop", [totals(), vips()], {"vips": running(vips())}, {"totals": TOTALS})
-    assert isinstance(running_on.action("vips"), Nothing)
+    assert isinstance(running_on.action("vips"), Keep)
 
 
 def test_decide_output_that_is_no_longer_declared_is_retired() -> None:
@@ -449,9 +449,9 @@ PRESENT = {"totals": "id-2", "totals.dlq": "id-3"}
 
 def test_decide_source_that_was_created_again_recalculates_whatever_was_declared() -> None:
     again = replace(ORDERS, id="id-9", end={0: 600_001, 1: 400_000})
-    assert isinstance(only(totals(), aware(totals(), PRESENT), replace(ORDERS, id="id-1")), Nothing)
-    assert isinstance(only(totals(), aware(totals(), PRESENT)), Nothing)  # nothing is known of it
-    assert isinstance(only(totals(), running(totals()), again), Nothing)  # nothing was noted: it is adopted
+    assert isinstance(only(totals(), aware(totals(), PRESENT), replace(ORDERS, id="id-1")), Keep)
+    assert isinstance(only(totals(), aware(totals(), PRESENT)), Keep)  # nothing is known of it
+    assert isinstance(only(totals(), running(totals()), again), Keep)  # nothing was noted: it is adopted
     for on_change in ("recalculate", "continue", "migrate"):
         action = only(totals(), aware(totals(), PRESENT), again, on_change=on_change)
         assert isinstance(action, Recalculate)
@@ -491,4 +491,4 @@ def test_decide_stream_whose_topic_is_lost_is_published_again() -> None:
     assert "publishes the stream from the beginning" in action.follows
     # A stream's records may expire, which is nobody's mistake.
     present = {seen().output: "id-2", f"{seen().output}.dlq": "id-3"}
-    assert isinstance(only(seen(), aware(seen(), present, {0: 100})), Nothing)
+    assert isinstance(only(seen(), aware(seen(), present, {0: 100})), Keep)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from everstate.fingerprints.prints import Setting, UnitPrint
 from everstate.plan.differences import Category, differences
-from everstate.topology.prints import Setting, UnitPrint
 from tests.unit.plan.prints import filtered, grouped, node, part, source, table, totals, unit
 
 

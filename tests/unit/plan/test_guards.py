@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from everstate.errors import ConfigurationError
 from everstate.plan.actions import (
     Action,
     Begin,
     Continue,
     Estimate,
+    Keep,
     Migrate,
-    Nothing,
     Reading,
     Recalculate,
     Restore,
@@ -18,7 +19,6 @@ from everstate.plan.actions import (
 )
 from everstate.plan.guards import Limits, Policy, Risk, concerns, decision
 from everstate.plan.preview import Counts
-from everstate.topology.errors import ConfigurationError
 from tests.unit.plan.prints import totals
 
 BASE = {"output": "totals", "fingerprint": totals().fingerprint, "active": 3}
@@ -113,7 +113,7 @@ def test_concerns_every_cutover_is_guarded(action) -> None:
     assert risks(action, stale=200) == [Risk.EMPTIED_TABLE]
 
 
-@pytest.mark.parametrize("action", [Nothing(**BASE), Continue(**BASE)])
+@pytest.mark.parametrize("action", [Keep(**BASE), Continue(**BASE)])
 def test_concerns_action_that_publishes_nothing_is_none(action) -> None:
     assert risks(action, stale=200) == []
 

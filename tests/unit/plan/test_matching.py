@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.differences import differences
 from everstate.plan.matching import Match, source_topics
-from everstate.topology.prints import UnitPrint
 from tests.unit.plan.prints import filtered, grouped, node, part, source, table, totals, unit
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import everstate as es
 from everstate import col
+from everstate.fingerprints import print_unit
+from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.differences import differences
-from everstate.topology.fingerprints import print_unit
-from everstate.topology.prints import UnitPrint
 
 ORDERS = {"order_id": str, "customer": str, "country": str, "amount": float, "status": str}
 PEOPLE = {"customer": str, "name": str}

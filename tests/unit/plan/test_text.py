@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.actions import Estimate, Plan, Restore
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.text import Span, Style, plain, text
-from everstate.topology.prints import UnitPrint
 from tests.unit.plan.prints import node, part, seen, source, table, totals, unit, vips
 from tests.unit.plan.stories import whole_story
 

@@ -3,9 +3,9 @@ import pytest
 from polars import col
 
 import everstate as es
+from everstate.errors import ConfigurationError, RecordError, TopicNotFoundError
+from everstate.schema.partitioner import partition_of
 from everstate.testing.topics import Topics
-from everstate.topology.errors import ConfigurationError, RecordError, TopicNotFoundError
-from everstate.topology.partitioner import partition_of
 
 ORDER = {"id": str, "customer": str, "amount": int}
 

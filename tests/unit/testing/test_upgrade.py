@@ -9,7 +9,7 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.topology.errors import FingerprintError
+from everstate.errors import FingerprintError
 from tests.unit.testing.versions import kinds, written
 
 ORDER = {"id": str, "customer": str, "amount": int}
@@ -296,6 +296,7 @@ def test_upgrade_of_a_foreign_key_points_rows_elsewhere():
     assert records == [("o1", {"customer": "ada", "name": "Joe"}), ("o2", {"customer": "ada", "name": "Joe"})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("partitions", "shards"), [(3, 2), (4, 3)])
 def test_upgrade_on_several_partitions_and_shards_writes_the_same(partitions, shards):
     def version(least):

@@ -9,8 +9,10 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.topology.errors import UnsupportedError
+from everstate.errors import UnsupportedError
 from tests.unit.testing.versions import kinds, written
+
+pytestmark = pytest.mark.slow
 
 ORDER = {"id": str, "customer": str, "amount": int}
 
@@ -19,9 +21,9 @@ def running(app, *, seed=1, shards=2, keys=40):
     """A driver that has got orders, corrections and deletions, in many micro-batches."""
     dice = random.Random(seed)
     driver = es.testing.Driver(app, partitions=3, shards=shards)
-    for ts in range(15):
+    for ts in range(5):
         with driver.batch():
-            for _ in range(16):
+            for _ in range(24):
                 key = f"o{dice.randrange(keys)}"
                 if dice.random() < 0.1:
                     driver.tombstone("orders", key, ts=ts)

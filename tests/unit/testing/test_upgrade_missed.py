@@ -10,9 +10,11 @@ import pytest
 from polars import col
 
 import everstate as es
+from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.differences import Category
 from everstate.plan.text import plain, text
-from everstate.topology.prints import UnitPrint
+
+pytestmark = pytest.mark.slow
 
 ORDER = {"id": str, "customer": str, "amount": int}
 OUTSIDE = {"value": 1}
@@ -85,10 +87,13 @@ def version(name):
 
 def deployed(app, shards=1):
     driver = es.testing.Driver(app, shards=shards)
-    for number in range(12):
-        if "people" in app.units()[0].topics:
-            driver.send("people", f"c{number % 3}", {"name": f"n{number}"})
-        driver.send("orders", f"o{number % 5}", {"customer": f"c{number % 3}", "amount": number})
+    people = "people" in app.units()[0].topics
+    for first in range(0, 12, 4):
+        with driver.batch():
+            for number in range(first, first + 4):
+                if people:
+                    driver.send("people", f"c{number % 3}", {"name": f"n{number}"})
+                driver.send("orders", f"o{number % 5}", {"customer": f"c{number % 3}", "amount": number})
     driver.tombstone("orders", "o1")
     return driver
 

@@ -6,7 +6,7 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.topology.errors import RecordError, TopicNotFoundError
+from everstate.errors import RecordError, TopicNotFoundError
 from tests.unit.testing.versions import categories, kinds, written
 
 NUMBER = {"id": str, "g": str, "x": int}

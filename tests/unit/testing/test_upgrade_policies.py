@@ -8,7 +8,7 @@ import pytest
 from polars import col
 
 import everstate as es
-from everstate.topology.errors import ApprovalNeededError, ConfigurationError, FingerprintError
+from everstate.errors import ApprovalNeededError, ConfigurationError, FingerprintError
 from tests.unit.testing.versions import categories, kinds, written
 
 NUMBER = {"id": str, "g": str, "x": float}

@@ -20,19 +20,19 @@ def test_describe_names_stages_nodes_topics_stores_and_neighbours() -> None:
     unit = shop().describe().to_json()["outputs"][0]
     assert unit["topics"] == {"read": ["orders", "people"], "written": ["named-totals", "named-totals.dlq"]}
     nodes = {node["name"]: node for stage in unit["sub_topologies"] for node in stage["nodes"]}
-    assert nodes["named-totals.join"]["from"] == ["named-totals.aggregate", "people.table"]
-    assert nodes["named-totals.join"]["store"] == "named-totals.join"
-    assert nodes["orders.filter"]["store"] is None
-    assert nodes["orders.filter"]["location"].startswith(__file__)
+    assert nodes["named-totals/join"]["from"] == ["named-totals/aggregate", "people/table"]
+    assert nodes["named-totals/join"]["store"] == "named-totals/join"
+    assert nodes["orders/filter"]["store"] is None
+    assert nodes["orders/filter"]["location"].startswith(__file__)
     assert [stage["number"] for stage in unit["sub_topologies"]] == [0, 1, 2]
 
 
 def test_describe_names_order_sensitive_steps() -> None:
     outputs = {unit["output"]: unit for unit in shop().describe().to_json()["outputs"]}
     assert outputs["named-totals"]["order_sensitive"] == []
-    assert outputs["seen"]["order_sensitive"] == ["clicks.stateful"]
-    assert outputs["joined-clicks"]["order_sensitive"] == ["joined-clicks.aggregate"]
-    assert "depends on the order of arrival: clicks.stateful" in str(shop().describe())
+    assert outputs["seen"]["order_sensitive"] == ["clicks/stateful"]
+    assert outputs["joined-clicks"]["order_sensitive"] == ["joined-clicks/aggregate"]
+    assert "depends on the order of arrival: clicks/stateful" in str(shop().describe())
 
 
 def test_describe_inserted_step_renames_no_other() -> None:
@@ -44,4 +44,4 @@ def test_describe_inserted_step_renames_no_other() -> None:
         (unit,) = app.describe().to_json()["outputs"]
         return {node["name"] for stage in unit["sub_topologies"] for node in stage["nodes"]}
 
-    assert names(extra=True) - names(extra=False) == {"in.with_columns"}
+    assert names(extra=True) - names(extra=False) == {"in/with_columns"}

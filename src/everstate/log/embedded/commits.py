@@ -6,19 +6,20 @@ second query would count the same numbers again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from everstate.log import vectors
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue, corrections, leases, order_log, publishing
-from everstate.log.protocol import Commit, CommitResult, Ranges, Staged
+from everstate.log.descriptions import Commit, CommitResult, Ranges, Staged
+from everstate.log.embedded import corrections, leases, order_log, publishing
+from everstate.log.embedded.manifest import catalogue
+from everstate.log.succession import conflict, judge
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
     from everstate.log.embedded.store import Store
-    from everstate.topology.errors import CommitConflictError
 
 
 def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
@@ -60,7 +61,7 @@ def _correct(store: Store, batch: Commit, staged: Sequence[Staged], commit_id: i
             leases.check(database, batch.lease_name, batch.token)
             current_id, current = _before(database, batch)
             if current_id != commit_id or judge(current, batch) != "differs":
-                raise _conflict(batch, "another process committed for it at the same moment")  # noqa: TRY301 - undone below
+                raise conflict(batch, "another process committed for it at the same moment")  # noqa: TRY301 - undone below
             database.execute(
                 "UPDATE commits SET digest = ?, token = ?, committed_ms = ? WHERE id = ?",
                 (batch.digest, batch.token, store.clock(), commit_id),
@@ -71,38 +72,6 @@ def _correct(store: Store, batch: Commit, staged: Sequence[Staged], commit_id: i
         publishing.abort(store, difference)
         raise
     return CommitResult("corrected", offsets)
-
-
-def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs"]:
-    """Whether a batch follows on the last one, is the last one, or is the last one with other content.
-
-    Raises:
-        CommitConflictError: If it is none of these.
-    """
-    if last is None:
-        return "new"
-    if batch.generation != last.generation:
-        raise _conflict(batch, f"the log was written by generation {last.generation}, this is {batch.generation}")
-    if last.batch_id < 0:
-        return "new"  # its generation took over before it had a batch
-    if batch.query_id != last.query_id:
-        raise _conflict(batch, f"the log was written by query {last.query_id}, this is query {batch.query_id}")
-    if batch.batch_id == last.batch_id:
-        if (batch.start, batch.end) != (last.start, last.end):
-            raise _conflict(
-                batch, f"the log has this batch from {last.start} to {last.end}, not {batch.start} to {batch.end}"
-            )
-        # What a batch wrote to topics of its own has reached the output topic, or will, by way of a cutover.
-        return "same" if batch.digest == last.digest or batch.kind != last.kind else "differs"
-    if batch.batch_id != last.batch_id + 1:
-        raise _conflict(batch, f"the last batch in the log is {last.batch_id}, so the next is {last.batch_id + 1}")
-    if batch.start != last.end:
-        raise _conflict(batch, f"it begins at {batch.start}, but the batch before ended at {last.end}")
-    return "new"
-
-
-def _conflict(batch: Commit, reason: str) -> CommitConflictError:
-    return corrections.conflict(batch, reason)
 
 
 def last_commit(

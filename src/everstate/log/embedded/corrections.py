@@ -1,9 +1,4 @@
-"""Corrections: a batch that was published before and now comes out otherwise.
-
-On a table's topic the difference is published, key by key: what changed, what is new, and for a key that the batch no
-longer publishes, the value it had before the batch (or a tombstone if it had none). What a stream has published stands,
-so there another content is a conflict.
-"""
+"""Corrections: a batch that was published before and now comes out otherwise; see `everstate.log.succession`."""
 
 from __future__ import annotations
 
@@ -11,28 +6,20 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from everstate.log import records
+from everstate.log.descriptions import Commit, Staged
 from everstate.log.digest import combined_digest, content_digest
-from everstate.log.embedded import catalogue, publishing, reading
+from everstate.log.embedded import publishing, reading
+from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.segments import Place, Segment
-from everstate.log.protocol import Commit, Staged
-from everstate.topology.errors import CommitConflictError
+from everstate.log.succession import changes, conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import polars as pl
+
     from everstate.log.embedded.store import Store
-
-
-def conflict(batch: Commit, reason: str) -> CommitConflictError:
-    """The error for a batch that does not fit, with its cure."""
-    return CommitConflictError(
-        f"batch {batch.batch_id} of output {batch.output!r} of service {batch.service!r} does not fit: {reason}",
-        hint="Nothing of it was published. Its checkpoint was lost, replaced or restored from a copy. "
-        "Rebuild its state: everstate clear SERVICE.py, then run it again.",
-    )
 
 
 def difference(store: Store, batch: Commit, staged: Sequence[Staged], commit_id: int) -> list[Staged]:
@@ -52,8 +39,8 @@ def difference(store: Store, batch: Commit, staged: Sequence[Staged], commit_id:
             with store.manifest.reading() as database:
                 compact = catalogue.topic_named(database, place.topic).config.compact
             if compact:
-                changes = _changes(store, place, published[place], wanted[place])
-                result.append(publishing.stage(store, *place, changes))
+                correction = _changes(store, place, published[place], wanted[place])
+                result.append(publishing.stage(store, *place, correction))
             else:
                 _refuse_other_stream(store, batch, place, published[place], wanted[place])
     except BaseException:
@@ -76,20 +63,7 @@ def _changes(store: Store, place: Place, published: Sequence[Segment], wanted: S
     now = reading.last_of_each_key(_staged_frames(store, wanted))
     then = reading.last_of_each_key(_frames(store, place, published))
     before = _before(store, place, then, published[0].base) if published else records.empty()
-    was = then.select("key", pl.col("value").alias("was"))
-    changed = now.join(was, on="key", how="inner", maintain_order="left").filter(
-        pl.col("value").ne_missing(pl.col("was"))
-    )
-    added = now.join(was, on="key", how="anti", maintain_order="left")
-    restored = (
-        then.join(now, on="key", how="anti", maintain_order="left")
-        .select("key", pl.col("value").alias("was"), pl.col("ts").alias("then_ts"))
-        .join(before.select(*records.CONTENT), on="key", how="left", maintain_order="left")
-        .filter(pl.col("value").ne_missing(pl.col("was")))
-        .with_columns(pl.coalesce("ts", "then_ts").alias("ts"))
-    )
-    content = list(records.CONTENT)
-    return pl.concat([changed.select(content), added.select(content), restored.select(content)])
+    return changes(now, then, before)
 
 
 def _before(store: Store, place: Place, then: pl.DataFrame, first_offset: int) -> pl.DataFrame:

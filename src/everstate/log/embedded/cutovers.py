@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue, commits, documents, garbage, leases, publishing
-from everstate.log.protocol import CommitResult, Cutover, Staged, Vector
+from everstate.log.descriptions import CommitResult, Cutover, Staged, Vector
+from everstate.log.embedded import commits, documents, leases, publishing
+from everstate.log.embedded.manifest import catalogue
+from everstate.log.embedded.upkeep import garbage
 
 if TYPE_CHECKING:
     import sqlite3

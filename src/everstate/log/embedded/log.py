@@ -5,24 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from everstate.errors.exhaustion import naming
+from everstate.log import leasing
+from everstate.log.arrival import completed
 from everstate.log.crash import crash_point
-from everstate.log.embedded import (
-    arrival,
-    catalogue,
-    commits,
-    compaction,
-    cutovers,
-    documents,
-    garbage,
-    order_log,
-    publishing,
-    reading,
-    tending,
-)
-from everstate.log.embedded import leases as lease_rows
-from everstate.log.embedded.segments import APPENDED, Place
-from everstate.log.embedded.store import Clock, Store, wall_clock
-from everstate.log.protocol import (
+from everstate.log.descriptions import (
     Commit,
     CommitResult,
     Cutover,
@@ -34,8 +21,14 @@ from everstate.log.protocol import (
     TopicInfo,
     Vector,
 )
+from everstate.log.embedded import commits, cutovers, documents, order_log, publishing, reading
+from everstate.log.embedded import leases as lease_rows
+from everstate.log.embedded.arrival import ManifestArrivals
+from everstate.log.embedded.manifest import catalogue
+from everstate.log.embedded.segments import APPENDED, Place
+from everstate.log.embedded.store import Clock, Store, wall_clock
+from everstate.log.embedded.upkeep import compaction, garbage, tending
 from everstate.log.records import SCHEMA
-from everstate.topology.exhaustion import naming
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,15 +201,15 @@ class EmbeddedLog:
         """The order log of an output: where its micro-batches ended in these topics, the oldest first."""
         with self._store.manifest.reading() as database:
             stops = order_log.read(database, service, output)
-        return arrival.completed(self._store, stops, topics)
+        return completed(stops, topics, ManifestArrivals(self._store))
 
     def acquire(self, name: str, *, holder: Holder | None = None, take_over: bool = False) -> Lease:
         """Take a lease; a dead holder's is taken at once, a live one's only with `take_over`."""
-        asking, now_ms = holder or lease_rows.this_process(), self._store.clock()
-        alive = not take_over and lease_rows.shows_life(self._store.manifest, name, asking, now_ms)
+        asking, now_ms = holder or leasing.this_process(), self._store.clock()
+        watch = None if take_over else lease_rows.watched(self._store.manifest, name, asking, now_ms)
         with self._store.manifest.writing() as database:
             now_ms = self._store.clock()
-            return lease_rows.acquire(database, name, asking, take_over=take_over, now_ms=now_ms, alive=alive)
+            return lease_rows.acquire(database, name, asking, take_over=take_over, now_ms=now_ms, watch=watch)
 
     def holder(self, name: str) -> Holder | None:
         """Who holds a lease and lives; None if nobody does."""
@@ -225,7 +218,7 @@ class EmbeddedLog:
 
     def lives(self, holder: Holder) -> bool:
         """Whether a process lives, as far as this one can tell."""
-        return lease_rows.runs_here(holder)
+        return leasing.runs_here(holder)
 
     def heartbeat(self, lease: Lease) -> None:
         """Say that the holder lives."""

@@ -12,14 +12,14 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from everstate.log.embedded.schema import RESTORE
+from everstate.errors import ManifestDamagedError
+from everstate.log.embedded.manifest.schema import RESTORE
 from everstate.log.stops import Stops
-from everstate.topology.errors import ManifestDamagedError
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from everstate.log.protocol import Commit
+    from everstate.log.descriptions import Commit
 
 #: So many rows of one level become one of the next.
 FOLD: Final = 256

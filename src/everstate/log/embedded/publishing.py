@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from everstate.errors import LogError, TopicNotFoundError
 from everstate.log import records
+from everstate.log.checks import check_keys
 from everstate.log.crash import crash_point
+from everstate.log.descriptions import Ranges, Staged
 from everstate.log.digest import content_digest
-from everstate.log.embedded import catalogue, retention, staging
+from everstate.log.embedded import staging
+from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.segments import Segment
-from everstate.log.protocol import Ranges, Staged
-from everstate.topology.errors import LogError, TopicNotFoundError
+from everstate.log.embedded.upkeep import retention
 
 if TYPE_CHECKING:
     import sqlite3
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from everstate.log.embedded.catalogue import Topic
+    from everstate.log.embedded.manifest.catalogue import Topic
     from everstate.log.embedded.store import Store
 
 
@@ -67,11 +70,7 @@ def stage_all(store: Store, topic: str, frame: pl.DataFrame) -> list[Staged]:
 
 
 def _checked(topic: Topic, content: pl.DataFrame) -> pl.DataFrame:
-    if topic.config.compact and content["key"].null_count():
-        raise LogError(
-            f"topic {topic.name!r} is compacted, so each record needs a key; {content['key'].null_count()} have none",
-            hint="Give the records keys (everstate produce --key-field F), or create the topic without --compact.",
-        )
+    check_keys(topic.name, topic.config, content)
     return content
 
 

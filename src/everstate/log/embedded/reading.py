@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from everstate.errors import LogError, TopicRecreatedError
 from everstate.log import records
-from everstate.log.embedded import catalogue
+from everstate.log.checks import check_split_size
+from everstate.log.descriptions import Split
+from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.segments import Block, Place, Segment
-from everstate.log.protocol import Split
-from everstate.topology.errors import ConfigurationError, LogError, TopicRecreatedError
-from everstate.topology.partitioner import partition_of
+from everstate.schema.partitioner import partition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from everstate.log.embedded.catalogue import Topic
+    from everstate.log.embedded.manifest.catalogue import Topic
     from everstate.log.embedded.store import Store
 
 #: A reader whose files are replaced under its hands looks for them so often; replaced files stay for minutes.
@@ -97,8 +98,7 @@ def _none(columns: list[str] | None) -> pl.DataFrame:
 
 def splits(store: Store, place: Place, start: int, end: int, *, max_records: int) -> list[Split]:
     """Cut a range into parts of at most `max_records`, none of which crosses a segment."""
-    if max_records < 1:
-        raise ConfigurationError(f"a split cannot have at most {max_records} records", hint="Use 1 or more.")
+    check_split_size(max_records)
     with store.manifest.reading() as database:
         topic = catalogue.topic_named(database, place.topic)
         catalogue.check_range(database, topic, place.partition, start, end)

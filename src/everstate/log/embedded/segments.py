@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, Self
 
 import polars as pl
 
+from everstate.errors import SegmentDamagedError
 from everstate.log import records
 from everstate.log.crash import crash_point
-from everstate.topology.errors import SegmentDamagedError
+from everstate.log.durable import sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -214,24 +215,6 @@ class SegmentReader:
     def missing(self, place: Place, segment: Segment) -> SegmentDamagedError:
         """The error for a file that the manifest names and the folder does not have."""
         return self._damaged(place, segment, segment.blocks[0], "the file is missing")
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder that is its owner's alone, and make its name durable."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _parts(frame: pl.DataFrame) -> Iterable[pl.DataFrame]:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from everstate.log.crash import crash_point
-from everstate.log.embedded import catalogue
-from everstate.log.embedded.segments import SUFFIX, SegmentWriter, make_folder
+from everstate.log.durable import make_folder
+from everstate.log.embedded.manifest import catalogue
+from everstate.log.embedded.segments import SUFFIX, SegmentWriter
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
-    from everstate.log.embedded.catalogue import Topic
+    from everstate.log.embedded.manifest.catalogue import Topic
     from everstate.log.embedded.store import Store
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from everstate.log.embedded.manifest import Manifest
+from everstate.log.embedded.manifest.manifest import Manifest
 from everstate.log.embedded.segments import SegmentReader
-from everstate.log.embedded.timing import Clock, wall_clock
+from everstate.log.timing import Clock, wall_clock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from everstate.topology.errors import UnsupportedError
+from everstate.errors import UnsupportedError
 from everstate.topology.expressions import trees
 
 if TYPE_CHECKING:
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 
 def _names(text: str) -> frozenset[str]:

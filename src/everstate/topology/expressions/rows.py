@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import polars as pl
 
-from everstate.topology.errors import UnknownColumnError
+from everstate.errors import UnknownColumnError
 from everstate.topology.expressions import allowed, trees
 from everstate.topology.expressions.refusals import refusal
 
 if TYPE_CHECKING:
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 #: The types that an expression gives on the columns at hand; None where Polars cannot say.
 Types: TypeAlias = Callable[[Any], list[pl.DataType] | None]

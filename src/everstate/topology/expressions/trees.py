@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from everstate.topology.errors import UnsupportedError
+from everstate.errors import UnsupportedError
 from everstate.topology.expressions.allowed import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from everstate.topology.location import Location
+    from everstate.location import Location
 
 #: Where a family keeps the name of its member, if not as the only key.
 _MEMBERS: Final = {"RollingExpr": "function", "RollingExprBy": "function_by", "Random": "method"}

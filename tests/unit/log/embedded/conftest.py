@@ -26,7 +26,7 @@ class TestLog(EmbeddedLog):
         return sorted(self.path.rglob("*.arrows"))
 
     def segments(self, topic):
-        from everstate.log.embedded import catalogue
+        from everstate.log.embedded.manifest import catalogue
 
         with self._store.manifest.reading() as database:
             found = catalogue.topic_named(database, topic)

@@ -12,8 +12,8 @@ from dataclasses import asdict, replace
 import polars as pl
 import pytest
 
+from everstate.errors import EverstateError, ManifestDamagedError
 from everstate.log import Commit, EmbeddedLog, TopicConfig, combined_digest
-from everstate.topology.errors import EverstateError, ManifestDamagedError
 from tests.figures import DAMAGED
 
 NOW_MS = 1_700_000_000_000
@@ -144,6 +144,7 @@ def damaged(original, target, rng):
     return path.name if path.name in MANIFEST else "segment", way.__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "cases"), [(1, 60), *(pytest.param(seed, 1000, marks=pytest.mark.long) for seed in (2, 3, 4))]
 )

@@ -15,8 +15,8 @@ COMMON = """
 import os, resource, sys
 import polars as pl
 from everstate.log.opening import open_log
-from everstate.log.protocol import TopicConfig
-from everstate.topology.errors import DiskFullError, EverstateError, OpenFilesError
+from everstate.log.descriptions import TopicConfig
+from everstate.errors import DiskFullError, EverstateError, OpenFilesError
 
 SCHEMA = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64}
 
@@ -77,6 +77,10 @@ def test_log_in_a_process_without_further_files_names_it_and_goes_on_afterwards(
         for spare in range(8):
             log.close()
             used = max(int(name) for name in os.listdir("/dev/fd")) + 1
+            fillers = [os.dup(0)]
+            while fillers[-1] < used:  # a number below that is free would be a spare one, too
+                fillers.append(os.dup(0))
+            os.close(fillers.pop())
             resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, hard))
             try:
                 send(log, spare + 1)
@@ -84,6 +88,8 @@ def test_log_in_a_process_without_further_files_names_it_and_goes_on_afterwards(
                 assert "ulimit" in str(error)
                 named += 1
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for filler in fillers:
+                os.close(filler)
         assert named, "it was never short of files"
         kept = numbers(open_log(folder))
         assert kept == [0, *range(named + 1, 9)], (named, kept)

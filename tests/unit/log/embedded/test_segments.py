@@ -3,9 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from everstate.errors import SegmentDamagedError
 from everstate.log.embedded import segments
 from everstate.log.embedded.segments import Segment
-from everstate.topology.errors import SegmentDamagedError
 
 
 @pytest.fixture

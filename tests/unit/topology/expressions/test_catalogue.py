@@ -8,8 +8,8 @@ import warnings
 import polars as pl
 import pytest
 
+from everstate.errors import UnsupportedError
 from everstate.kernels.expressions import select_rows
-from everstate.topology.errors import UnsupportedError
 from everstate.topology.expressions.rows import check, offence
 from tests.unit.topology.expressions.catalogue import (
     GOLDEN,
@@ -22,6 +22,8 @@ from tests.unit.topology.expressions.catalogue import (
     written,
 )
 from tests.unit.topology.expressions.oracle import differs
+
+pytestmark = pytest.mark.slow
 
 ROWS, REFUSED = lines("rows"), lines("refused")
 VERSIONS = sorted(GOLDEN.glob("polars-*.json"))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from everstate.fingerprints.expressions import expression as fingerprint
+from everstate.fingerprints.tree import digest
 from everstate.kernels.expressions import select_rows
 from everstate.topology.expressions.rows import check
-from everstate.topology.fingerprints.expressions import expression as fingerprint
-from everstate.topology.fingerprints.tree import digest
 from tests.unit.topology.expressions.catalogue import SCHEMA, rows_frame
 from tests.unit.topology.expressions.grammar import Grammar
 from tests.unit.topology.expressions.oracle import differs
+
+pytestmark = pytest.mark.slow
 
 
 def tried(seeds: range) -> tuple[int, list[str]]:

@@ -1,0 +1,39 @@
+"""`everstate discard`: give up a generation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everstate.cli.service_file import load_service
+from everstate.cli.service_options import LogPath, ServiceFile, ServiceName, StateDir, as_typed, existing_log
+
+if TYPE_CHECKING:
+    from everstate.generations.deploy.options import RunOptions
+
+
+def discard(
+    file: ServiceFile,
+    output: Annotated[str, typer.Argument(metavar="OUTPUT", help="The output's topic.")],
+    number: Annotated[
+        int | None, typer.Argument(metavar="[N]", help="Which generation; by default the one that was prepared.")
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which one it would be.")] = False,
+    service: ServiceName = None,
+    log: LogPath = None,
+    state_dir: StateDir = None,
+) -> None:
+    """Give up a generation that was prepared, or delete one that was replaced; never the active one."""
+    described = load_service(file, service=service)
+    from everstate.engine.commands import discarding  # noqa: PLC0415 - a mistake in the file shows first
+
+    given: RunOptions = {
+        "log": existing_log(log, described),
+        "state_dir": state_dir,
+        "file": as_typed(file, service=service, log=log, state_dir=state_dir),
+    }
+    gone = discarding.discard(described, output, number, dry_run=dry_run, **given)
+    verb = "would be" if dry_run else "is"
+    typer.echo(f"Generation {gone.number} of {output}, which was {gone.status}, {verb} discarded.")

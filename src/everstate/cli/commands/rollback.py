@@ -1,0 +1,100 @@
+"""`everstate rollback`: back to a generation that is still kept."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everstate.cli.plan_text import print_plan
+from everstate.cli.service_file import load_service, read_config
+from everstate.cli.service_options import (
+    Assignments,
+    ConfigFile,
+    LogPath,
+    Quiet,
+    ServiceFile,
+    ServiceName,
+    StateDir,
+    as_typed,
+    existing_log,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.engine.commands.rollback import Restored
+
+
+def rollback(  # noqa: PLR0913 - each option is a parameter
+    file: ServiceFile,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[OUTPUT]...", help="Which outputs; may be left out if only one can go back."),
+    ] = None,
+    *,
+    to: Annotated[
+        int | None, typer.Option(metavar="N", help="Which generation; by default the one that was active last.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would happen, and end.")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="It may remove what it has to.")] = False,
+    service: ServiceName = None,
+    log: LogPath = None,
+    assignments: Assignments = None,
+    config: ConfigFile = None,
+    state_dir: StateDir = None,
+    quiet: Quiet = False,
+) -> None:
+    """Go back to a generation that is still kept: without a replay, with the code that was archived with it.
+
+    Ends when that generation is the active one. A process that runs the service is replaced and stops.
+    """
+    described = load_service(file, service=service, config=read_config(config, assignments or []))
+    from everstate.engine.commands.rollback import plan_rollback, roll_back  # noqa: PLC0415 - a mistake in the file shows first
+    from everstate.generations.deploy.settings import Settings  # noqa: PLC0415 - as above
+
+    names = outputs or []
+    typed = as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir)
+    given: dict[str, Any] = {
+        "log": existing_log(log, described),
+        "to": to,
+        "state_dir": state_dir,
+        "approve": approve,
+        "file": typed,
+        "approval_command": _command(typed, names, to),
+    }
+    plan = plan_rollback(described, names, **given)
+    if dry_run:
+        print_plan(plan, Settings.resolve())
+        return
+    if not quiet:
+        print_plan(plan, Settings.resolve(), stderr=True)
+    done = roll_back(described, names, show=False if quiet else None, **given)
+    for line in _told(done, str(file), typed):
+        typer.echo(line)
+
+
+def _command(typed: str, outputs: Sequence[str], to: int | None) -> str:
+    number = ["--to", str(to)] if to is not None else []
+    return f"everstate rollback {typed} {shlex.join([*outputs, *number, '--approve'])}"
+
+
+def _told(done: Sequence[Restored], file: str, typed: str) -> list[str]:
+    lines = []
+    for one in done:
+        counts = ", ".join(f"{one.counts.get(name, 0):,} {name}" for name in ("new", "changed", "stale", "unchanged"))
+        lines.append(
+            f"{one.output}: generation {one.generation} is active again, in place of {one.replaced}. {counts}."
+        )
+    lines.append("The service does not run now.")
+    others = [one for one in done if not one.in_file]
+    if others:
+        names = ", ".join(one.output for one in others)
+        lines.append(
+            f"{file} holds another version of {names}: everstate run {typed} would deploy that one again. Put the "
+            "earlier version back into the file first."
+        )
+    else:
+        lines.append(f"{file} holds this version: everstate run {typed} goes on with it.")
+    return lines

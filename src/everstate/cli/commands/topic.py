@@ -1,0 +1,129 @@
+"""`everstate topic`: create, list, describe, compact and delete topics."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everstate.cli import durations
+from everstate.cli.columns import aligned, size
+from everstate.cli.log_option import DEFAULT_LOG, LogOption, open_existing
+from everstate.log import TopicConfig, open_log
+from everstate.log.descriptions import DAY_MS
+
+if TYPE_CHECKING:
+    from everstate.log import TopicInfo
+
+topic_app = typer.Typer(no_args_is_help=True)
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+@topic_app.command()
+def create(
+    topic: TopicArgument,
+    *,
+    partitions: Annotated[int, typer.Option(help="Number of partitions.")] = 1,
+    compact: Annotated[bool, typer.Option("--compact", help="Keep the last record of each key (a table).")] = False,
+    retention: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Delete records older than this, such as 7d; else never.")
+    ] = None,
+    delete_retention: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long a compacted topic keeps tombstones.")
+    ] = durations.readable(DAY_MS),
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave a topic that is there.")] = False,
+    log: LogOption = DEFAULT_LOG,
+) -> None:
+    """Create a topic."""
+    config = TopicConfig(
+        partitions=partitions,
+        compact=compact,
+        retention_ms=None if retention is None else durations.milliseconds(retention),
+        delete_retention_ms=durations.milliseconds(delete_retention),
+    )
+    target = open_log(log)
+    target.create_topic(topic, config, exist_ok=if_not_exists)
+    typer.echo(f"{topic}: {_configuration(target.describe(topic).config)}")
+
+
+@topic_app.command(name="list")
+def list_topics(*, as_json: JsonOption = False, log: LogOption = DEFAULT_LOG) -> None:
+    """List all topics."""
+    source = open_existing(log)
+    found = [source.describe(name) for name in source.topics()]
+    if as_json:
+        for info in found:
+            typer.echo(_json(info))
+    elif found:
+        rows = [
+            [info.name, info.config.partitions, info.records, size(info.size_bytes), _kind(info.config)]
+            for info in found
+        ]
+        for line in aligned(["TOPIC", "PARTITIONS", "RECORDS", "SIZE", "KEEPS"], rows):
+            typer.echo(line)
+    else:
+        typer.echo("No topics yet. Create one: everstate topic create TOPIC", err=True)
+
+
+@topic_app.command()
+def describe(topic: TopicArgument, *, as_json: JsonOption = False, log: LogOption = DEFAULT_LOG) -> None:
+    """Show a topic's settings, offsets and size."""
+    info = open_existing(log).describe(topic)
+    if as_json:
+        typer.echo(_json(info))
+        return
+    typer.echo(f"{info.name}: {_configuration(info.config)}")
+    typer.echo(f"{info.records} records, {size(info.size_bytes)}")
+    for line in aligned(["PARTITION", "START", "END"], [[n, info.start[n], info.end[n]] for n in sorted(info.end)]):
+        typer.echo(line)
+
+
+@topic_app.command()
+def compact(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
+    """Drop superseded and expired records now; offsets stay as they are."""
+    target = open_existing(log)
+    before = target.describe(topic)
+    target.compact(topic)
+    after = target.describe(topic)
+    typer.echo(
+        f"{topic}: {before.records} records ({size(before.size_bytes)}) before, "
+        f"{after.records} ({size(after.size_bytes)}) after"
+    )
+
+
+@topic_app.command()
+def delete(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
+    """Delete a topic with all its records."""
+    target = open_existing(log)
+    records = target.describe(topic).records
+    target.delete_topic(topic)
+    typer.echo(f"{topic}: deleted, with {records} records")
+
+
+def _kind(config: TopicConfig) -> str:
+    words = ["last of each key"] if config.compact else []
+    if config.retention_ms is not None:
+        words.append(durations.readable(config.retention_ms))
+    return ", ".join(words) or "everything"
+
+
+def _configuration(config: TopicConfig) -> str:
+    partitions = "1 partition" if config.partitions == 1 else f"{config.partitions} partitions"
+    tombstones = f" (tombstones {durations.readable(config.delete_retention_ms)})" if config.compact else ""
+    return f"{partitions}, keeps {_kind(config)}{tombstones}"
+
+
+def _json(info: TopicInfo) -> str:
+    document = {
+        "topic": info.name,
+        **asdict(info.config),
+        "start": info.start,
+        "end": info.end,
+        "records": info.records,
+        "size_bytes": info.size_bytes,
+    }
+    return json.dumps(document)

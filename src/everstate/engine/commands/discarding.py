@@ -1,0 +1,70 @@
+"""Giving up a generation: one that was prepared and is not wanted, or one that is no longer worth its space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Unpack
+
+from everstate.engine.operation import Operation
+from everstate.errors import GenerationError
+from everstate.generations.deploy import steps
+from everstate.generations.generation import BUILDING, Status
+
+if TYPE_CHECKING:
+    from everstate.dsl.service import Service
+    from everstate.generations.deploy.options import RunOptions
+    from everstate.generations.deploy.site import Site
+    from everstate.generations.generation import Generation
+
+_WHY: Final = "asked for with everstate discard"
+
+
+def discard(
+    service: Service, output: str, number: int | None = None, *, dry_run: bool = False, **given: Unpack[RunOptions]
+) -> Generation:
+    """Give up a generation and delete its state.
+
+    One that was active before and is being brought back is left as it was, and its state kept.
+
+    Args:
+        service: The service.
+        output: The output's topic.
+        number: Which generation; by default the one that is being built or was prepared.
+        dry_run: Only say which one it would be.
+        given: As for `Operation`.
+
+    Returns:
+        The generation as it was.
+
+    Raises:
+        GenerationError: If there is no such generation, or it is the active one.
+        LeaseHeldError: If another process is building a generation of the service.
+    """
+    operation = Operation(service, **given)
+    with operation.site() as site:
+        if dry_run:
+            return _found(site, output, number, operation.wishes.file)
+        site.leases.take_building()
+        generation = _found(site, output, number, operation.wishes.file)
+        if generation.status in BUILDING:
+            steps.discard(output, generation.number, site, _WHY)
+        else:
+            steps.write(site, site.registry.read(output), generation, Status.DISCARDED, _WHY)
+            steps.tidy(output, site)
+        return generation
+
+
+def _found(site: Site, output: str, number: int | None, file: str) -> Generation:
+    histories = site.registry.histories()
+    if output not in histories:
+        raise GenerationError(f"there is no output {output!r}", hint=f"There are: {', '.join(histories) or 'none'}.")
+    history = histories[output]
+    generation = history.building if number is None else history.numbered(number)
+    if generation is None:
+        what = "no generation is being built" if number is None else f"there is no generation {number}"
+        raise GenerationError(f"{what} for output {output!r}", hint=f"See them: everstate generations {file}")
+    if generation.status is Status.ACTIVE:
+        raise GenerationError(
+            f"generation {generation.number} of output {output!r} is the active one",
+            hint=f"Deploy another version first, or go back: everstate rollback {file} {output}",
+        )
+    return generation

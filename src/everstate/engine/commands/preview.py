@@ -1,0 +1,168 @@
+"""A preview: what has changed is recalculated in the shadow and compared with the topics.
+
+A short past is recalculated in this process, within seconds, and what was built is given up. A long one is recalculated
+on Spark, and what was built is left ready for a run: it would take as long again.
+
+Nothing is published, and a process that runs the active version goes on undisturbed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from everstate.engine.operation import Operation
+from everstate.engine.signals import stopping_on_signals
+from everstate.generations.compare.difference import Difference, difference
+from everstate.generations.deploy import steps
+from everstate.generations.deploy.approval import counts
+from everstate.generations.deploy.planning import begins_empty
+from everstate.generations.in_process.executor import InProcessExecutor
+from everstate.plan.actions import Begin, Continue, Recalculate, Retire
+from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.dsl.service import Service
+    from everstate.generations.deploy.options import RunOptions
+    from everstate.generations.deploy.planning import Planned
+    from everstate.generations.deploy.rollout import Rollout
+    from everstate.generations.deploy.site import Site
+    from everstate.log.protocol import Log
+    from everstate.plan.actions import Action, Plan
+
+_LONGEST: Final = 200
+
+
+def plan_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
+    """What happens if a service is started now; changes nothing.
+
+    Args:
+        service: The service.
+        given: As for `Operation`.
+    """
+    operation = Operation(service, **given)
+    with operation.site() as site:
+        return operation.run(site).plan().plan
+
+
+def preview_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
+    """Recalculate what has changed without publishing it.
+
+    What took long is left ready, and the next run cuts over to it at once.
+
+    Args:
+        service: The service.
+        given: As for `Operation`.
+
+    Returns:
+        The plan with a preview of each output that has something to be compared with; without one if it is refused.
+
+    Raises:
+        LeaseHeldError: If another process builds a new version of the service.
+        KeyboardInterrupt: If it was stopped; what has been built is gone on with next time.
+        EverstateError: If an output cannot be recalculated.
+    """
+    operation = Operation(service, **given)
+    with stopping_on_signals(operation.ending.stopping), operation.site() as site:
+        run = operation.run(site)
+        now = run.plan().plan
+        if not now.changes or now.refusals:
+            return now
+        site.leases.take_building()
+        planned = run.plan()
+        actions = [action for action in planned.plan.changes if _comparable(action, planned, site.log)]
+        if _is_short(actions, operation.settings.preview_records):
+            previews = _in_process(operation, site, planned, actions)
+        else:
+            with operation.rollout(run, planned) as rollout:
+                _prepare(rollout, actions)
+            previews = tuple(_preview(action, planned, site) for action in actions)
+        # As the next run will find it: with the generations that have been prepared.
+        return replace(run.plan().plan, previews=previews)
+
+
+def _prepare(rollout: Rollout, actions: Sequence[Action]) -> None:
+    if not rollout.prepare(actions):
+        raise KeyboardInterrupt
+
+
+def _is_short(actions: Sequence[Action], most: int) -> bool:
+    """Whether a preview needs no state that Spark has, and reads so little that Spark's start would take longer."""
+    built = [action for action in actions if not isinstance(action, (Retire, Continue))]
+    fresh = all(isinstance(action, (Begin, Recalculate)) and action.resumes is None for action in built)
+    return fresh and sum(action.records for action in built) <= most
+
+
+def _in_process(operation: Operation, site: Site, planned: Planned, actions: Sequence[Action]) -> tuple[Preview, ...]:
+    """Recalculate here and now; what was built is of no use to Spark, and goes."""
+    here = replace(site, executor=InProcessExecutor(site.log, site.home, site.settings))
+    try:
+        with operation.run(here).rollout(
+            planned, lambda roster: operation.progress(roster, here), lambda: None
+        ) as rollout:
+            _prepare(rollout, actions)
+        found = (_preview(action, planned, here) for action in actions)
+        return tuple(replace(preview, generation=None, kept=preview.generation is None) for preview in found)
+    finally:
+        for action in actions:
+            building = site.registry.read(action.output).building
+            if building is not None:
+                steps.discard(action.output, building.number, here, "a preview that was not to be kept")
+
+
+def _comparable(action: Action, planned: Planned, log: Log) -> bool:
+    """Whether there is something to compare with, and all topics are there: a preview creates none."""
+    if not action.publishes or begins_empty(action, planned.plan.service, log):
+        return False
+    unit = planned.units.get(action.output)
+    topics = [action.output] if unit is None else [action.output, *unit.topics]
+    return all(log.has_topic(topic) for topic in topics)
+
+
+def _preview(action: Action, planned: Planned, site: Site) -> Preview:
+    if isinstance(action, Retire):
+        return _retired(action, site.log)
+    unit = planned.units[action.output]
+    changing = {other.output for other in planned.plan.actions if other.publishes}
+    generation = site.registry.read(action.output).building
+    if generation is None:
+        return Preview(output=action.output, counts=Counts())
+    comparison = site.comparisons.compare(unit, generation)
+    return Preview(
+        output=action.output,
+        generation=generation.number,
+        counts=counts(comparison),
+        **_samples(comparison.table),
+        dead=tuple(_dead(value) for _, _, value in comparison.letters.samples["new"] if value is not None),
+        upstream=tuple(topic for topic in unit.topics if topic in changing),
+    )
+
+
+def _retired(action: Retire, log: Log) -> Preview:
+    table = log.latest(action.output).select("key", "value", "ts", "partition")
+    stays = table.clear() if action.keep_topic or not log.describe(action.output).config.compact else table
+    gone = difference(table.clear(), stays)
+    return Preview(output=action.output, counts=Counts(**gone.counts), **_samples(gone))
+
+
+def _samples(found: Difference) -> dict[str, Any]:
+    return {
+        kind: tuple(Sample(_text(key) or "", _text(old), _text(new)) for key, old, new in samples)
+        for kind, samples in found.samples.items()
+    }
+
+
+def _text(data: bytes | None) -> str | None:
+    """Bytes for people; nobody reads a long value in a list of samples."""
+    if data is None:
+        return None
+    text = data.decode(errors="backslashreplace")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _dead(letter: bytes) -> DeadRecord:
+    known = json.loads(letter)
+    return DeadRecord(known["topic"], known["partition"], known["offset"], known["reason"])

@@ -1,0 +1,225 @@
+"""Going back to a generation that is still kept: without a replay, and without the file that it was deployed from.
+
+Its archived code catches up from its own checkpoint, closed, and takes over like any other version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Unpack
+
+from everstate.engine.operation import Operation
+from everstate.engine.signals import stopping_on_signals
+from everstate.errors import ConfigurationError, GenerationError, LeaseHeldError, StateError
+from everstate.fingerprints import print_unit
+from everstate.fingerprints.prints import UnitPrint
+from everstate.generations.deploy import steps
+from everstate.generations.deploy.outputs import levels
+from everstate.generations.deploy.planning import Planned, resumable_unit
+from everstate.generations.generation import BUILDING, Status
+from everstate.log import vectors
+from everstate.plan.actions import ASSUMED_RATE, Estimate, Plan, Reading, Restore
+from everstate.plan.differences import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.dsl.service import Service
+    from everstate.generations.deploy.options import RunOptions
+    from everstate.generations.deploy.site import Site
+    from everstate.generations.generation import Generation, History
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restored:
+    """An output that has gone back.
+
+    Attributes:
+        output: The output's topic.
+        generation: Number of the generation that is active now.
+        replaced: Number of the one that was.
+        counts: What was written: keys that were new, changed and stale; and those left alone.
+        in_file: The service's file holds this version, so the next run goes on with it.
+    """
+
+    output: str
+    generation: int
+    replaced: int | None
+    counts: dict[str, int] = field(default_factory=dict)
+    in_file: bool = False
+
+
+def plan_rollback(
+    service: Service, outputs: Sequence[str] = (), *, to: int | None = None, **given: Unpack[RunOptions]
+) -> Plan:
+    """What a rollback would do; changes nothing.
+
+    Args:
+        service: The service.
+        outputs: Which outputs; may be left out if only one has something to go back to.
+        to: Number of the generation; by default the one that was active last.
+        given: As for `Operation`.
+
+    Raises:
+        GenerationError: If there is no generation to go back to, or its state is gone.
+        ConfigurationError: If it is not clear which output is meant.
+    """
+    operation = Operation(service, **given)
+    with operation.site() as site:
+        return _plan(operation, site, outputs, to).plan
+
+
+def roll_back(
+    service: Service, outputs: Sequence[str] = (), *, to: int | None = None, **given: Unpack[RunOptions]
+) -> list[Restored]:
+    """Go back to a retained generation, and end when it is the active one. A process that publishes is replaced.
+
+    Args:
+        service: The service; its outputs need not be those of the generation.
+        outputs: As for `plan_rollback`.
+        to: As for `plan_rollback`.
+        given: As for `Operation`.
+
+    Raises:
+        GenerationError: As for `plan_rollback`.
+        ApprovalNeededError: If it would remove much.
+        KeyboardInterrupt: If it was stopped before the cutover.
+    """
+    operation = Operation(service, **given)
+    with stopping_on_signals(operation.ending.stopping), operation.site() as site:
+        _plan(operation, site, outputs, to)  # before anyone is replaced
+        _take_building(site)
+        planned = _plan(operation, site, outputs, to)
+        with operation.rollout(operation.run(site), planned, runs=False) as rollout:
+            if not rollout.replace():
+                raise KeyboardInterrupt
+        return [_restored(operation, site, action) for action in planned.plan.actions if isinstance(action, Restore)]
+
+
+def _plan(operation: Operation, site: Site, outputs: Sequence[str], to: int | None) -> Planned:
+    histories = site.registry.histories()
+    targets = {output: _target(histories[output], to) for output in _chosen(histories, outputs, to)}
+    units = {output: _unit(output, generation, site) for output, generation in targets.items()}
+    order = levels(list(units.values()))
+    actions = tuple(_action(histories[output], targets[output], units[output], site) for output in order)
+    return Planned(
+        plan=Plan(operation.service.name, actions, operation.wishes.options(None)),
+        units={output: units[output] for output in order},
+        levels=order,
+        prints={output: UnitPrint.from_json(targets[output].description) for output in order},
+        histories=histories,
+        policy=operation.service.on_error,
+    )
+
+
+def _chosen(histories: dict[str, History], outputs: Sequence[str], to: int | None) -> list[str]:
+    possible = sorted(output for output, history in histories.items() if _kept(history))
+    for output in outputs:
+        if output not in histories:
+            raise GenerationError(
+                f"there is no output {output!r}", hint=f"There are: {', '.join(histories) or 'none'}."
+            )
+        if output not in possible:
+            raise GenerationError(
+                f"output {output!r} has no generation to go back to",
+                hint="Run the earlier version of the file: it is recalculated. EVERSTATE_RETAIN_GENERATIONS says how "
+                "many generations keep their state.",
+            )
+    chosen = list(outputs) or possible
+    if not chosen:
+        raise GenerationError(
+            "no output has a generation to go back to", hint="Run the earlier version of the file: it is recalculated."
+        )
+    if len(chosen) > 1 and (not outputs or to is not None):
+        which = "one of them" if to is not None else "those that are meant"
+        raise ConfigurationError(f"several outputs can go back: {', '.join(chosen)}", hint=f"Name {which}.")
+    return chosen
+
+
+def _kept(history: History) -> list[Generation]:
+    """What an output can go back to, the youngest first; a rollback that was interrupted comes before all."""
+    if history.active is None:
+        return []  # it is no longer declared: only a version that declares it again brings it back
+    building = [g for g in history.generations if g.status in BUILDING and g.was_active]
+    return [*building, *history.retired]
+
+
+def _target(history: History, to: int | None) -> Generation:
+    kept = _kept(history)
+    found = kept[0] if to is None else next((generation for generation in kept if generation.number == to), None)
+    if found is None:
+        numbers = ", ".join(str(generation.number) for generation in kept)
+        raise GenerationError(
+            f"output {history.output!r} cannot go back to generation {to}", hint=f"It can go back to: {numbers}."
+        )
+    return found
+
+
+def _unit(output: str, generation: Generation, site: Site) -> Unit:
+    try:
+        return resumable_unit(output, generation, site)
+    except StateError as error:
+        raise GenerationError(
+            f"output {output!r} cannot go back to generation {generation.number}: {error.message}",
+            hint="Run the earlier version of the file: it is recalculated from its sources.",
+        ) from error
+
+
+def _action(history: History, target: Generation, unit: Unit, site: Site) -> Restore:
+    active, building = history.active, history.building
+    before, after = (UnitPrint.from_json(g.description) if g else None for g in (active, target))
+    last = site.log.last_commit(unit.service, history.output, target.name)
+    stands = last.end if last is not None else target.initial
+    starts, ends = site.log.begin_offsets(unit.topics), site.log.end_offsets(unit.topics)
+    sources = tuple(
+        Reading(
+            topic,
+            records=vectors.lag({topic: stands.get(topic, {})}, {topic: ends[topic]}),
+            start=starts[topic],
+            end=ends[topic],
+        )
+        for topic in unit.topics
+    )
+    return Restore(
+        output=history.output,
+        fingerprint=target.fingerprint,
+        active=active.number if active is not None else None,
+        differences=differences(before, after),
+        sources=sources,
+        discards=building.number if building is not None and building.number != target.number else None,
+        generation=target.number,
+        estimate=Estimate(
+            sum(source.records for source in sources), target.rate or ASSUMED_RATE, measured=bool(target.rate)
+        ),
+        asked=True,
+    )
+
+
+def _take_building(site: Site) -> None:
+    """A version that is being deployed is given up, as when another one is deployed."""
+    try:
+        site.leases.take_building()
+    except LeaseHeldError:
+        if site.leases.take_building_over():
+            # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
+            for output, history in site.registry.histories().items():
+                if history.building is not None:
+                    steps.discard(output, history.building.number, site, "another process rolls back")
+
+
+def _restored(operation: Operation, site: Site, action: Restore) -> Restored:
+    history = site.registry.read(action.output)
+    events = [e for e in history.audit if e.generation == action.generation and e.what == Status.ACTIVE]
+    service = operation.service
+    fingerprints = {
+        unit.output.topic: print_unit(unit, policy=service.on_error, settings=service.configuration).fingerprint
+        for unit in service.units()
+    }
+    return Restored(
+        output=action.output,
+        generation=action.generation,
+        replaced=action.active,
+        counts=events[-1].counts if events else {},
+        in_file=fingerprints.get(action.output) == action.fingerprint,
+    )

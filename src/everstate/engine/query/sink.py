@@ -1,0 +1,121 @@
+"""The end of a micro-batch: what the shards have staged becomes part of the topics, in one commit, once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from everstate.engine.checkpoint.checkpoint import batch_vectors
+from everstate.generations.deploy.executor import Tally
+from everstate.generations.state.topic_marks import require_ids
+from everstate.log import vectors
+from everstate.log.crash import crash_point
+from everstate.log.descriptions import Commit, Staged
+from everstate.log.digest import combined_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame
+
+    from everstate.engine.query.job import Job
+    from everstate.log.descriptions import CommitKind, Lease, Vector
+    from everstate.log.protocol import Log
+
+
+class Sink:
+    """Publishes the micro-batches of one output; Spark calls it once for each.
+
+    Args:
+        job: The query.
+        log: The log.
+        lease: Under which it commits.
+        checkpoint: Spark's checkpoint, which knows where batches begin and end.
+        initial: Where the first batch begins.
+        kind: "open" if it publishes, "closed" while its generation is built.
+        topics: Ids of the topics that the batches read and write.
+    """
+
+    def __init__(
+        self,
+        *,
+        job: Job,
+        log: Log,
+        lease: Lease,
+        checkpoint: Path,
+        initial: Vector,
+        kind: CommitKind,
+        ordered: bool,
+        topics: Mapping[str, str],
+    ) -> None:
+        self._topics = topics
+        self._job = job
+        self._log = log
+        self._lease = lease
+        self._checkpoint = checkpoint
+        self._initial = initial
+        self._kind = kind
+        self._ordered = ordered
+        self._query_id: str | None = None
+        self.tally = Tally()
+        self.failure: BaseException | None = None
+        self.stopping = threading.Event()
+        self.began_after_stop = False
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Run the batch and publish what it gives."""
+        self.began_after_stop = self.stopping.is_set()
+        try:
+            self._publish(frame, batch_id)
+        except BaseException as error:
+            # Spark passes on the text of an error only.
+            self.failure = error
+            raise
+
+    def _publish(self, frame: DataFrame, batch_id: int) -> None:
+        began = time.monotonic()
+        reports = [json.loads(row[0]) for row in frame.collect()]
+        start, end = batch_vectors(self._checkpoint, batch_id, self._initial)
+        staged = [Staged(**part) for report in _in_order(reports) for part in report["staged"]]
+        require_ids(self._topics, self._log)
+        crash_point("sink.before_commit")
+        self._log.commit(self._commit(batch_id, start, end, staged), staged)
+        crash_point("sink.after_commit")
+        self._count(reports, staged, start, end)
+        self.tally.last_ms = (time.monotonic() - began) * 1000
+
+    def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
+        if self._query_id is None:
+            self._query_id = json.loads((self._checkpoint / "metadata").read_bytes())["id"]
+        return Commit(
+            service=self._job.service,
+            output=self._job.output,
+            generation=self._job.generation,
+            query_id=self._query_id,
+            batch_id=batch_id,
+            start=start,
+            end=end,
+            digest=combined_digest(staged),
+            token=self._lease.token,
+            lease=self._lease.name,
+            kind=self._kind,
+            ordered=self._ordered,
+        )
+
+    def _count(self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector) -> None:
+        tally = self.tally
+        tally.batches += 1
+        tally.read += vectors.lag(start, end)
+        tally.written += sum(part.rows for part in staged if part.topic == self._job.target)
+        tally.position = end
+        for report in reports:
+            for name, count in report["counts"].items():
+                tally.counts[name] = tally.counts.get(name, 0) + count
+
+
+def _in_order(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By shard, so that a replay publishes in the same order."""
+    return sorted(reports, key=lambda report: int(report["shard"]))

@@ -1,0 +1,86 @@
+"""A generation that is being built beside what is on its topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from everstate.generations.compare.difference import Difference, difference
+from everstate.generations.compare.letters import letter_difference
+from everstate.generations.compare.topic_view import TopicView
+from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.nodes import Kind
+
+if TYPE_CHECKING:
+    from everstate.generations.generation import Generation
+    from everstate.log.descriptions import Vector
+    from everstate.log.protocol import Log
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A generation beside what is on its topics.
+
+    Attributes:
+        table: Of the output; empty for a stream, whose records stand.
+        letters: Of its dead letters.
+        ends: Where the topics ended.
+    """
+
+    table: Difference
+    letters: Difference
+    ends: Vector
+
+
+class Comparisons:
+    """Compares generations with their topics, again and again; only what has come meanwhile is read.
+
+    Args:
+        log: The log.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._views: dict[str, TopicView] = {}
+        self._made: dict[str, tuple[pl.DataFrame, pl.DataFrame, Difference]] = {}
+
+    def compare(self, unit: Unit, generation: Generation) -> Comparison:
+        """Compare a generation that is being built with its topics."""
+        output, service = unit.output, unit.service
+        letters = dead_letter_topic(output.topic)
+        present = [topic for topic in (output.topic, letters) if self._log.has_topic(topic)]
+        ends = self._log.end_offsets(present)  # before the topics are read: what comes later shows as growth
+        dead = self._latest(own_dead_letters(service, output.topic, generation))
+        return Comparison(
+            self._table(unit, own_topic(service, output.topic, generation)),
+            letter_difference(dead, self._latest(letters), unit, self._log.latest),
+            ends,
+        )
+
+    def forget(self) -> None:
+        """Let everything go that was read."""
+        self._views.clear()
+        self._made.clear()
+
+    def _table(self, unit: Unit, built: str) -> Difference:
+        if unit.output.kind is not Kind.TABLE:
+            return difference(_nothing(), _nothing())
+        table, there = self._latest(built), self._latest(unit.output.topic)
+        if built in self._made:
+            *frames, found = self._made[built]
+            if frames[0] is table and frames[1] is there:
+                return found
+        found = difference(table, there, text=unit.output.format != "json")
+        self._made[built] = (table, there, found)
+        return found
+
+    def _latest(self, topic: str) -> pl.DataFrame:
+        return self._views.setdefault(topic, TopicView(self._log, topic)).latest()
+
+
+def _nothing() -> pl.DataFrame:
+    return pl.DataFrame(schema={"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "partition": pl.Int32})

@@ -1,0 +1,172 @@
+"""The cutover: compare a generation's table with its topic, and publish the difference in one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.errors import DeploymentError
+from everstate.generations.compare.difference import difference
+from everstate.generations.generation import (
+    Generation,
+    History,
+    Status,
+    own_dead_letters,
+    own_topic,
+)
+from everstate.generations.registry import document, event, now_ms, to_json
+from everstate.kernels.output import RECORD, with_headers
+from everstate.log.crash import crash_point
+from everstate.log.descriptions import Commit, Cutover
+from everstate.log.digest import combined_digest
+from everstate.schema.partitioner import partition_of
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.nodes import Kind
+
+if TYPE_CHECKING:
+    from everstate.generations.compare.comparison import Comparison, Comparisons
+    from everstate.generations.compare.difference import Difference
+    from everstate.log.descriptions import Lease, Staged, Vector
+    from everstate.log.protocol import Log
+    from everstate.topology.unit import Unit
+
+_NOTHING: Final = pl.DataFrame(schema={**RECORD, "partition": pl.Int32()})
+#: How often a cutover is tried on a topic that others write to as well.
+_TRIES: Final = 100
+
+
+def publish(
+    comparisons: Comparisons,
+    log: Log,
+    unit: Unit,
+    history: History,
+    generation: Generation,
+    *,
+    leases: tuple[Lease, ...],
+    why: str,
+) -> tuple[History, Comparison]:
+    """Make a generation the active one: both leases are held, its query has stopped, and it has caught up.
+
+    Returns:
+        The output's generations after it, and what was published.
+    """
+    for _ in range(_TRIES):
+        comparison = comparisons.compare(unit, generation)
+        after = successor(history, generation, comparison, _last_batch(log, unit, generation), why)
+        staged = _staged(log, unit, generation, comparison)
+        crash_point("cutover.staged")
+        service, output = unit.service, unit.output.topic
+        request = Cutover(
+            commit=_closing(log, service, output, generation, leases[0], staged),
+            leases=leases,
+            expected=comparison.ends,
+            documents={document(output): to_json(after)},
+            copies=_copies(unit, history.active, comparison.ends),
+            drops=(own_topic(service, output, generation), own_dead_letters(service, output, generation)),
+        )
+        if log.cutover(request, staged) is not None:
+            return after, comparison
+    raise _restless(unit.output.topic)
+
+
+def retire(log: Log, service: str, history: History, *, leases: tuple[Lease, ...], keep_topic: bool) -> None:
+    """End an output that is no longer declared; unless its topic is to stay as it is, every key gets a tombstone.
+
+    What a stream has published stands.
+    """
+    active, output = history.active, history.output
+    if active is None:
+        return
+    for _ in range(_TRIES):
+        gone = active.to(Status.RETIRED, now_ms=now_ms(), was_active=True)
+        present = log.has_topic(output)  # somebody may have deleted it together with the code
+        ends = log.end_offsets([output] if present else [])
+        removes = present and not keep_topic and log.describe(output).config.compact
+        left = difference(_NOTHING, _latest(log, output) if removes else _NOTHING)
+        staged = _tombstones(log, service, output, active, left) if left.stale else []
+        crash_point("cutover.staged")
+        after = history.having(gone, event(gone, "no longer declared", left.counts))
+        commit = _closing(log, service, output, active, leases[0], staged)
+        copies = {own_topic(service, output, active): output} if removes else {}
+        request = Cutover(
+            commit=commit, leases=leases, expected=ends, documents={document(output): to_json(after)}, copies=copies
+        )
+        if log.cutover(request, staged) is not None:
+            return
+    raise _restless(output)
+
+
+def _tombstones(log: Log, service: str, output: str, generation: Generation, left: Difference) -> list[Staged]:
+    return log.stage_all(output, with_headers(left.records, service, generation.name))
+
+
+def _closing(log: Log, service: str, output: str, generation: Generation, lease: Lease, staged: list[Staged]) -> Commit:
+    """The commit of a cutover: the last batch of the generation that it belongs to."""
+    last = log.last_commit(service, output, generation.name)
+    return Commit(
+        service=service,
+        output=output,
+        generation=generation.name,
+        query_id=last.query_id if last else "",
+        batch_id=last.batch_id if last else -1,
+        start=last.start if last else generation.initial,
+        end=last.end if last else generation.initial,
+        digest=combined_digest(staged),
+        token=lease.token,
+        lease=lease.name,
+        kind="cutover",
+        ordered=last.ordered if last else True,
+    )
+
+
+def _restless(output: str) -> DeploymentError:
+    return DeploymentError(
+        f"topic {output!r} did not come to rest: another process writes to it all the time",
+        hint="Stop whatever else writes to the topic, then run again.",
+    )
+
+
+def successor(history: History, generation: Generation, comparison: Comparison, last: int, why: str) -> History:
+    """The output's generations after the cutover."""
+    now = now_ms()
+    active = history.active
+    if active is not None:
+        retired = active.to(Status.RETIRED, now_ms=now, was_active=True)
+        history = history.having(retired, event(retired, f"replaced by generation {generation.number}"))
+    risen = generation.to(Status.ACTIVE, now_ms=now, open_from=last + 1, was_active=True)
+    counts = {**comparison.table.counts, "dead_letters": comparison.letters.new}
+    return history.having(risen, event(risen, why, counts))
+
+
+def _copies(unit: Unit, active: Generation | None, present: Vector) -> dict[str, str]:
+    """What the generation that is replaced keeps: its table is what is on the topic now."""
+    if active is None:
+        return {}
+    output, letters = unit.output.topic, dead_letter_topic(unit.output.topic)
+    copies = {}
+    if unit.output.kind is Kind.TABLE:
+        copies[own_topic(unit.service, output, active)] = output
+    if letters in present:
+        copies[own_dead_letters(unit.service, output, active)] = letters
+    return copies
+
+
+def _staged(log: Log, unit: Unit, generation: Generation, comparison: Comparison) -> list[Staged]:
+    staged: list[Staged] = []
+    output = unit.output.topic
+    for topic, records in ((output, comparison.table.records), (dead_letter_topic(output), comparison.letters.records)):
+        if records.height:
+            partitions = log.describe(topic).config.partitions
+            addressed = records.with_columns(pl.coalesce("partition", partition_of(records["key"], partitions)))
+            staged += log.stage_all(topic, with_headers(addressed, unit.service, generation.name))
+    return staged
+
+
+def _last_batch(log: Log, unit: Unit, generation: Generation) -> int:
+    last = log.last_commit(unit.service, unit.output.topic, generation.name)
+    return -1 if last is None else last.batch_id
+
+
+def _latest(log: Log, topic: str) -> pl.DataFrame:
+    return log.latest(topic).select("key", "value", "ts", "partition") if log.has_topic(topic) else _NOTHING

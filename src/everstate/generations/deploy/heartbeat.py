@@ -1,0 +1,74 @@
+"""Signs of life of a process that holds a lease, and the upkeep of its topics."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from everstate.errors import EverstateError, FencedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from everstate.log.descriptions import Lease
+    from everstate.log.protocol import Log
+
+logger = logging.getLogger(__name__)
+
+#: Signs of life between two looks at whether a topic is worth compacting.
+_UPKEEP_EVERY = 5
+
+
+class Heartbeat:
+    """Says at regular intervals that this process lives, and looks after its topics.
+
+    Args:
+        log: The log.
+        lease: The lease to keep.
+        seconds: Between two signs of life.
+        lost: Called once, from the heartbeat's thread, when another process has taken the lease.
+        topics: The topics that the service reads and writes, tended when it is worth it: a source may have nobody else.
+    """
+
+    def __init__(
+        self, log: Log, lease: Lease, seconds: float, lost: Callable[[FencedError], None], topics: Sequence[str]
+    ) -> None:
+        self._log = log
+        self._lease = lease
+        self._seconds = seconds
+        self._lost = lost
+        self._topics = tuple(topics)
+        self._ended = threading.Event()
+        self._beating = threading.Thread(target=self._beat, name="everstate-heartbeat", daemon=True)
+        self._tending = threading.Thread(target=self._tend, name="everstate-upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._beating.start()
+        self._tending.start()
+
+    def stop(self) -> None:
+        """End, and wait until no thread uses the log any more."""
+        self._ended.set()
+        self._beating.join()
+        self._tending.join()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._seconds):
+            try:
+                self._log.heartbeat(self._lease)
+            except FencedError as error:
+                self._lost(error)
+                return
+            except Exception as error:  # noqa: BLE001 - one that is missed does no harm; the commit checks the lease again
+                logger.warning("A sign of life failed and will be repeated: %s", error)
+
+    def _tend(self) -> None:
+        while not self._ended.wait(self._seconds * _UPKEEP_EVERY):
+            for topic in self._topics:
+                try:
+                    if self._log.has_topic(topic):
+                        self._log.maintain(topic)
+                except (EverstateError, OSError) as error:
+                    logger.warning("Topic %s could not be compacted and will be tried again: %s", topic, error)

@@ -1,0 +1,142 @@
+"""The outputs of a service before they run: their order, their topics, and the checks before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everstate.errors import TombstonesMissedError, TopicNotFoundError
+from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.generations.state.folder import OutputRecord
+from everstate.log.descriptions import TopicConfig
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.nodes import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everstate.generations.deploy.site import Site
+    from everstate.generations.generation import Generation
+    from everstate.generations.state.folder import StateFolder
+    from everstate.log.descriptions import Commit
+    from everstate.log.protocol import Log
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedOutput:
+    """A generation of an output that may be started.
+
+    Attributes:
+        unit: What it computes.
+        folder: Where its state is.
+        generation: Which generation.
+        level: Outputs that it reads from have a lower one.
+    """
+
+    unit: Unit
+    folder: StateFolder
+    generation: Generation
+    level: int
+
+    @property
+    def name(self) -> str:
+        """The output's topic."""
+        return self.unit.output.topic
+
+
+def levels(units: Sequence[Unit]) -> dict[str, int]:
+    """The level of every output: those that it reads from have a lower one. Lower ones come first."""
+    by_topic = {unit.output.topic: unit for unit in units}
+    known: dict[str, int] = {}
+
+    def level(unit: Unit) -> int:
+        name = unit.output.topic
+        if name not in known:
+            feeders = [by_topic[topic] for topic in unit.topics if topic in by_topic]
+            known[name] = 1 + max((level(feeder) for feeder in feeders), default=-1)
+        return known[name]
+
+    for unit in units:
+        level(unit)
+    return dict(sorted(known.items(), key=lambda item: item[1]))
+
+
+def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
+    """Create the topics of outputs that are not there, those that feed others first.
+
+    Raises:
+        TopicNotFoundError: If a source topic is missing.
+    """
+    order = levels(units)
+    for unit in sorted(units, key=lambda unit: order[unit.output.topic]):
+        for source in unit.sources:
+            if not log.has_topic(source.topic):
+                raise TopicNotFoundError(source.topic, location=source.location)
+        output = unit.output
+        partitions = output.partitions or max(log.describe(topic).config.partitions for topic in unit.topics)
+        config = TopicConfig(partitions=partitions, compact=output.kind is Kind.TABLE)
+        log.create_topic(output.topic, config, exist_ok=True)
+        if policy == "dead-letter":
+            log.create_topic(dead_letter_topic(output.topic), TopicConfig(partitions=1, compact=True), exist_ok=True)
+
+
+def create_own_topics(unit: Unit, generation: Generation, log: Log) -> None:
+    """Create the topics that hold a generation's results while it is built."""
+    output = unit.output.topic
+    partitions = log.describe(output).config.partitions
+    if unit.output.kind is Kind.TABLE:
+        config = TopicConfig(partitions=partitions, compact=True)
+        log.create_topic(own_topic(unit.service, output, generation), config, exist_ok=True)
+    config = TopicConfig(partitions=1, compact=True)
+    log.create_topic(own_dead_letters(unit.service, output, generation), config, exist_ok=True)
+
+
+def prepared(unit: Unit, generation: Generation, site: Site, level: int = 0) -> PreparedOutput:
+    """A generation whose state has been checked.
+
+    Raises:
+        StateError: If state is missing or damaged, or has missed deletions.
+    """
+    name = unit.output.topic
+    folder = site.folder(name, generation)
+    last = site.log.last_commit(unit.service, name, generation.name)
+    # A generation may have taken over before it had a batch: then it has no state either.
+    site.executor.inspect(unit, generation, last if last is not None and last.batch_id >= 0 else None)
+    if last is not None:
+        require_every_deletion(unit, last, site.log)
+    return PreparedOutput(unit, folder, generation, level)
+
+
+def write_identity(folder: StateFolder, generation: Generation) -> None:
+    """Note in a generation's folder what its state belongs to."""
+    folder.write_record(
+        OutputRecord(
+            shards=generation.shards,
+            generation=generation.name,
+            fingerprint=generation.fingerprint,
+            initial=generation.initial,
+        )
+    )
+
+
+def kept_tables(unit: Unit) -> tuple[str, ...]:
+    """The topics whose rows an output keeps until they are deleted there."""
+    return tuple(sorted({str(f.endpoint) for node in unit.nodes if node.traits.holds_source for f in node.inputs}))
+
+
+def require_every_deletion(unit: Unit, last: Commit, log: Log) -> None:
+    """A table that missed a tombstone would keep the row for ever.
+
+    Raises:
+        TombstonesMissedError: If compaction has dropped tombstones that the output has not read.
+    """
+    tables = kept_tables(unit)
+    positions = {topic: offsets for topic, offsets in last.end.items() if topic in tables}
+    missed = log.tombstones_dropped(positions, since_ms=last.committed_ms or 0)
+    for topic in sorted(missed):
+        raise TombstonesMissedError(
+            f"output {unit.output.topic!r} was away for longer than topic {topic!r} keeps tombstones: "
+            "rows were deleted there that it would keep",
+            hint=f"Rebuild it from its sources: everstate run SERVICE.py --recalculate {unit.output.topic}",
+        )

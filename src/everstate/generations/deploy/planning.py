@@ -1,0 +1,271 @@
+"""From a service and its log to a plan: gathers what the plan must know, changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from everstate.errors import DefinitionError, EverstateError, PlanDriftError, StateError
+from everstate.fingerprints import print_unit
+from everstate.fingerprints.prints import UnitPrint
+from everstate.generations.deploy.outputs import levels, prepared
+from everstate.generations.state.net import Net
+from everstate.generations.state.past import beyond, covered, unread
+from everstate.generations.state.topic_marks import require_same_topics
+from everstate.log.archive.reading import load
+from everstate.plan.actions import Begin, Keep
+from everstate.plan.decisions import decide
+from everstate.plan.document import drift
+from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
+from everstate.plan.refusals import refusal
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.nodes import Kind
+
+if TYPE_CHECKING:
+    from everstate.dsl.service import Service
+    from everstate.generations.deploy.outputs import PreparedOutput
+    from everstate.generations.deploy.site import Site
+    from everstate.generations.generation import Generation, History
+    from everstate.log.archive.archive import Archive
+    from everstate.log.descriptions import TopicInfo
+    from everstate.log.protocol import Log
+    from everstate.plan.actions import Action, Plan
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what is needed to carry it out.
+
+    Attributes:
+        plan: The plan.
+        units: The outputs of the service by topic, those that feed others first.
+        levels: Their levels.
+        prints: What they are.
+        histories: Their generations, and those of outputs that are no longer declared.
+        policy: What happens to records that cannot be processed.
+    """
+
+    plan: Plan
+    units: dict[str, Unit]
+    levels: dict[str, int]
+    prints: dict[str, UnitPrint]
+    histories: dict[str, History]
+    policy: str
+
+
+def make_plan(service: Service, site: Site, options: Options, net: Net | None = None) -> Planned:
+    """What happens if the service is started now.
+
+    Args:
+        service: The service.
+        site: Where.
+        options: What is asked for.
+        net: What has looked at samples already with this code.
+
+    Raises:
+        DefinitionError: If the service has no output, or a function whose meaning cannot be seen.
+    """
+    declared = service.units()
+    if not declared:
+        raise DefinitionError("the service has no output", hint="Declare one with .to(TOPIC).")
+    order = levels(declared)
+    units = {name: unit for name in order for unit in declared if unit.output.topic == name}
+    prints = {
+        name: print_unit(unit, policy=service.on_error, settings=service.configuration) for name, unit in units.items()
+    }
+    histories = site.registry.histories()
+    facts = {
+        name: _output_facts(name, units.get(name), histories.get(name), site)
+        for name in [*units, *(name for name in histories if name not in units)]
+    }
+    net = net or Net(site.folder, site.code)
+    for name, unit in units.items():
+        carried = service.on_change.get(name, "recalculate") != "recalculate"
+        facts[name] = _checked(facts[name], unit, prints[name], histories.get(name), net, carried=carried)
+    topics = {topic for unit in units.values() for topic in unit.topics}
+    sources = {
+        topic: _source_facts(topic, site.log, load(site.log, service.name, site.home, topic), outputs=set(units))
+        for topic in sorted(topics)
+    }
+    plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
+    return Planned(plan, units, order, prints, histories, service.on_error)
+
+
+def begins_empty(action: Action, service: str, log: Log) -> bool:
+    """Whether nothing was ever published: a generation has nothing to be compared with and publishes from the start."""
+    return isinstance(action, Begin) and not action.keys and log.last_commit(service, action.output) is None
+
+
+def require_possible(planned: Planned) -> None:
+    """Stop if the plan refuses an output.
+
+    Raises:
+        TopicNotFoundError: If a source does not exist.
+        LogError: If one cannot be read.
+        HistoryTruncatedError: If one has lost records that are needed.
+    """
+    for action in planned.plan.refusals:
+        unit = planned.units[action.output]
+        places = {source.topic: source.location for source in unit.sources}
+        raise refusal(action, places.get(action.missing, unit.output.location))
+
+
+def require_no_drift(plan: Plan, planned: Planned) -> None:
+    """Stop if code or history are not those that a plan was made for.
+
+    Raises:
+        PlanDriftError: If they are not; nothing has been changed.
+    """
+    if found := drift(plan, planned.plan):
+        file = planned.plan.options.file
+        raise PlanDriftError(
+            f"the plan does not fit any more: {found}", hint=f"Make it again: everstate plan {file} --out FILE"
+        )
+
+
+def unchanged(planned: Planned, site: Site) -> dict[str, PreparedOutput]:
+    """The outputs that go on as they are, their state checked: before Spark is started, which takes a while.
+
+    Raises:
+        StateError: If state is missing or damaged, or has missed deletions.
+    """
+    found = {}
+    for action in planned.plan.actions:
+        history = planned.histories.get(action.output)
+        if isinstance(action, Keep) and history is not None and history.active is not None:
+            unit, level = planned.units[action.output], planned.levels[action.output]
+            found[action.output] = prepared(unit, history.active, site, level)
+    return found
+
+
+def _output_facts(name: str, unit: Unit | None, history: History | None, site: Site) -> OutputFacts:
+    log = site.log
+    if history is None:
+        return OutputFacts(keys=_keys(name, log) if unit is not None and unit.output.kind is Kind.TABLE else 0)
+
+    def deployed(generation: Generation | None) -> Deployed | None:
+        return None if generation is None else _deployed(name, generation, site)
+
+    topics = [topic for topic in (name, dead_letter_topic(name)) if log.has_topic(topic)]
+    retained = [deployed(generation) for generation in history.retired]
+    counts = history.active is None or unit is None
+    return OutputFacts(
+        active=deployed(history.active),
+        pending=deployed(history.building),
+        retained=tuple(known for known in retained if known is not None),
+        keys=_keys(name, log) if counts else 0,
+        topics=log.topic_ids(topics),
+        begins=log.begin_offsets([name])[name] if name in topics else {},
+    )
+
+
+def _checked(
+    facts: OutputFacts, unit: Unit, described: UnitPrint, history: History | None, net: Net, *, carried: bool
+) -> OutputFacts:
+    """The same facts with what the samples of the generations say of the output as it is now."""
+    if history is None:
+        return facts
+    warnings: dict[str, None] = {}
+
+    def checked(deployed: Deployed) -> Deployed:
+        generation = history.numbered(deployed.generation)
+        if generation is None:
+            return deployed
+        active = facts.active is not None and deployed.generation == facts.active.generation
+        found = net.check(unit, described, generation, carried=carried and active)
+        if active:
+            warnings.update(dict.fromkeys(found.warnings))
+        return replace(deployed, mismatch=found.mismatch)
+
+    return replace(
+        facts,
+        active=checked(facts.active) if facts.active is not None else None,
+        pending=checked(facts.pending) if facts.pending is not None else None,
+        retained=tuple(checked(deployed) for deployed in facts.retained),
+        warnings=tuple(warnings),
+    )
+
+
+def _deployed(output: str, generation: Generation, site: Site) -> Deployed:
+    last = site.log.last_commit(site.registry.service, output, generation.name)
+    return Deployed(
+        print=UnitPrint.from_json(generation.description),
+        generation=generation.number,
+        shards=generation.shards,
+        end=last.end if last is not None else {},
+        rate=generation.rate or None,
+        resumable=_resumable(output, generation, site),
+        migrated=site.folder(output, generation).migrated,
+        topics=generation.topics,
+        begins=generation.begins,
+    )
+
+
+def _resumable(output: str, generation: Generation, site: Site) -> bool:
+    """Whether a generation's state can be gone on with."""
+    if generation.status not in {"retired", "recalculating", "ready", "publishing"}:
+        return True
+    try:
+        resumable_unit(output, generation, site)
+    except EverstateError:
+        return False
+    return True
+
+
+def resumable_unit(output: str, generation: Generation, site: Site) -> Unit:
+    """The archived code of a generation whose state can be gone on with.
+
+    Raises:
+        StateError: If code or state are damaged, or the sources no longer have all that it has not read.
+    """
+    unit, log = site.code(output, generation), site.log
+    require_same_topics(generation, unit.topics, log)
+    prepared(unit, generation, site)
+    last = log.last_commit(unit.service, output, generation.name)
+    stands = last.end if last is not None else generation.initial
+    for topic in unread(log, unit.service, site.home, unit.topics, stands, generation.missing):
+        raise StateError(
+            f"generation {generation.number} of {output!r} has not read all of topic {topic!r}, and the rest is gone",
+            hint="It has to be recalculated: run the version of the file that it was deployed from.",
+        )
+    return unit
+
+
+def _keys(topic: str, log: Log) -> int:
+    if not log.has_topic(topic) or not log.describe(topic).records:
+        return 0
+    return log.latest(topic).height
+
+
+def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) -> SourceFacts:
+    if not log.has_topic(topic):
+        # An output of this service is made before anything reads it.
+        return SourceFacts(topic=topic, exists=topic in outputs)
+    info = log.describe(topic)
+    found = covered(log, info, archive)
+    return SourceFacts(
+        topic=topic,
+        problem=_problem(info, log, archive),
+        records=found.records,
+        archived=found.archived,
+        kept=found.kept,
+        missing=found.missing,
+        start=found.start,
+        end=info.end,
+        compacted=info.config.compact,
+        superseded=found.superseded,
+        id=info.id,
+    )
+
+
+def _problem(info: TopicInfo, log: Log, archive: Archive) -> str:
+    """Why a topic cannot be read; empty if the first records of every partition can."""
+    if beyond(archive, info.end) or not archive.is_of(info.id):
+        return "it is not the topic that was archived: it was made anew, or restored from an older copy"
+    try:
+        for partition, start in info.start.items():
+            log.read(info.name, partition, start, limit=1)
+    except (EverstateError, OSError) as error:
+        return error.message if isinstance(error, EverstateError) else str(error)
+    return ""

@@ -1,0 +1,185 @@
+"""Operational settings: how a service is run, never what it computes.
+
+Each can be given on the command line, as an environment variable `EVERSTATE_<NAME>`, or by the service itself; the
+first of these that is there counts. None of them changes a result.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_LEVELS: Final = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_APPROVALS: Final = ("wait", "fail", "approve")
+_MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
+PREFIX: Final = "EVERSTATE_"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All operational settings with their defaults.
+
+    Attributes:
+        trigger: Seconds between the starts of two micro-batches, and between two looks for new records. A batch that
+            takes longer is followed at once by the next.
+        max_records: The most records of one micro-batch of one output.
+        preview_records: A preview that reads no more than this is calculated without Spark, and not kept for the run.
+        recalculation_records: The same while a generation is built, where throughput counts and not delay.
+        shards: Shards of a generation; by default the cores at its first start, and then what it has. Another number is
+            another generation, which publishes nothing.
+        cores: How many cores Spark uses; by default all.
+        memory: Memory of Spark's Java process, such as "2g".
+        state_dir: Where state and checkpoints are; by default the folder `state` inside the embedded log.
+        scratch_dir: Where RocksDB works on its files; by default the system's folder for temporary files.
+        log_level: What Spark reports on the terminal.
+        heartbeat: Seconds between two signs of life of the service's lease.
+        stop_timeout: Seconds that a stopping service waits for the batch in progress.
+        restarts: How often in a row the query of an output is started again after something that may pass: lost Python
+            workers, a full disk, a broken connection. It waits longer each time, and a committed batch ends the row.
+        stall_timeout: Seconds without any sign of work after which a batch is given up; 0 for never.
+        retain_generations: How many replaced generations of an output keep their state, so that going back to them
+            needs no replay.
+        approval: What happens to a cutover that would remove much: "wait" leaves the active generation in place until
+            it is approved, "fail" gives the new one up and stops with an error, "approve" goes on.
+        tombstone_share: The share of a table's keys that a cutover may remove without approval.
+        tombstone_least: A table with fewer keys has no such limit.
+        full_compiler: Java compiles what it runs often a second time, for speed: dearer in the first minutes than
+            it is worth, since the work is done in Python's workers, and a few percent quicker after many.
+    """
+
+    trigger: float = 0.1
+    max_records: int = 1_000_000
+    recalculation_records: int = 1_000_000
+    preview_records: int = 200_000
+    shards: int | None = None
+    cores: int | None = None
+    memory: str = "2g"
+    state_dir: Path | None = None
+    scratch_dir: Path | None = None
+    log_level: str = "ERROR"
+    heartbeat: float = 3.0
+    stop_timeout: float = 60.0
+    restarts: int = 10
+    stall_timeout: float = 600.0
+    retain_generations: int = 1
+    approval: str = "wait"
+    tombstone_share: float = 0.2
+    tombstone_least: int = 100
+    full_compiler: bool = False
+
+    def __post_init__(self) -> None:
+        self._require(self.trigger >= 0, "trigger", "a number of seconds, 0 or more")
+        self._require(self.max_records > 0, "max_records", "a number of records, 1 or more")
+        self._require(self.shards is None or self.shards > 0, "shards", "a number of shards, 1 or more")
+        self._require(self.cores is None or self.cores > 0, "cores", "a number of cores, 1 or more")
+        self._require(bool(_MEMORY.fullmatch(self.memory)), "memory", "a number with k, m, g or t, such as 2g")
+        self._require(self.log_level in _LEVELS, "log_level", f"one of {', '.join(_LEVELS)}")
+        self._require(self.heartbeat > 0, "heartbeat", "a number of seconds above 0")
+        self._require(self.stop_timeout >= 0, "stop_timeout", "a number of seconds, 0 or more")
+        self._require(self.restarts >= 0, "restarts", "a number, 0 or more")
+        self._require(self.stall_timeout >= 0, "stall_timeout", "a number of seconds, 0 or more")
+        self._require(self.recalculation_records > 0, "recalculation_records", "a number of records, 1 or more")
+        self._require(self.preview_records >= 0, "preview_records", "a number of records, 0 or more")
+        self._require(self.retain_generations >= 0, "retain_generations", "a number, 0 or more")
+        self._require(self.approval in _APPROVALS, "approval", f"one of {', '.join(_APPROVALS)}")
+        self._require(0 <= self.tombstone_share <= 1, "tombstone_share", "a number from 0 to 1")
+        self._require(self.tombstone_least >= 0, "tombstone_least", "a number of keys, 0 or more")
+
+    @property
+    def used_cores(self) -> int:
+        """How many cores Spark gets."""
+        return self.cores or os.cpu_count() or 1
+
+    @property
+    def first_shards(self) -> int:
+        """The shards of an output without state."""
+        return self.shards or self.used_cores
+
+    @classmethod
+    def resolve(
+        cls,
+        options: Mapping[str, object] | None = None,
+        *,
+        service: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Settings:
+        """Put the settings together: options of the command line first, then the environment, then the service's own.
+
+        Raises:
+            ConfigurationError: If a name is unknown or a value does not fit.
+
+        Example:
+            >>> Settings.resolve({"shards": "4"}, service={"shards": 2}, environment={}).shards
+            4
+        """
+        environment = os.environ if environment is None else environment
+        named = {field.name: PREFIX + field.name.upper() for field in fields(cls)}
+        given: dict[str, object] = dict(service or {})
+        given.update({name: environment[variable] for name, variable in named.items() if variable in environment})
+        given.update({name: value for name, value in (options or {}).items() if value is not None})
+        unknown = sorted(set(given) - set(named))
+        if unknown:
+            raise ConfigurationError(
+                f"unknown setting {', '.join(unknown)}", hint=f"The settings are: {', '.join(sorted(named))}."
+            )
+        values = {name: _parsed(name, value) for name, value in given.items() if value is not None}
+        return replace(cls(), **values)
+
+    @staticmethod
+    def _require(fits: bool, name: str, expected: str) -> None:  # noqa: FBT001 - reads as a condition
+        if not fits:
+            raise ConfigurationError(
+                f"the setting {name} must be {expected}",
+                hint=f"Correct the option --{name.replace('_', '-')} or the variable {PREFIX}{name.upper()}.",
+            )
+
+
+def log_address(given: str | Path | None, service: str | Path | None) -> str:
+    """Which log: the option, the environment, the service's own, or the folder `.everstate`."""
+    return str(given or os.environ.get("EVERSTATE_LOG") or service or "./.everstate")
+
+
+def _truth(text: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    return words[str(text).lower()]
+
+
+_PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "trigger": float,
+    "max_records": int,
+    "shards": int,
+    "cores": int,
+    "memory": str,
+    "state_dir": Path,
+    "scratch_dir": Path,
+    "log_level": lambda text: str(text).upper(),
+    "heartbeat": float,
+    "stop_timeout": float,
+    "restarts": int,
+    "stall_timeout": float,
+    "recalculation_records": int,
+    "preview_records": int,
+    "retain_generations": int,
+    "approval": str,
+    "tombstone_share": float,
+    "tombstone_least": int,
+    "full_compiler": _truth,
+}
+
+
+def _parsed(name: str, value: object) -> Any:
+    try:
+        return _PARSERS[name](value)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(
+            f"the setting {name} cannot be {value!r}",
+            hint=f"Correct the option --{name.replace('_', '-')} or the variable {PREFIX}{name.upper()}.",
+        ) from error

@@ -1,0 +1,254 @@
+"""The steps of a generation's life, each written to the registry before it is acted on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from everstate.errors import GenerationError
+from everstate.generations.deploy import cutover, migration
+from everstate.generations.deploy.outputs import PreparedOutput, prepared, write_identity
+from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
+from everstate.generations.registry import event, now_ms
+from everstate.generations.state.past import beginning
+from everstate.generations.state.topic_marks import output_marks, require_same_topics, topic_marks
+from everstate.log.crash import crash_point
+from everstate.plan.actions import Begin, Estimate, Migrate, Recalculate, Restore
+from everstate.plan.categories import Category
+
+if TYPE_CHECKING:
+    from everstate.generations.deploy.planning import Planned
+    from everstate.generations.deploy.site import Site
+    from everstate.log.descriptions import Lease
+    from everstate.plan.actions import Action, Retire
+
+
+def write(
+    site: Site, history: History, generation: Generation, status: Status, why: str = "", **changes: object
+) -> History:
+    """Record that a generation has got to a status."""
+    moved = generation.to(status, now_ms=now_ms(), **changes)
+    after = history.having(moved, event(moved, why))
+    site.registry.write(after, [site.leases.building()], step=str(status))
+    return after
+
+
+def begin(planned: Planned, output: str, site: Site) -> None:
+    """The first generation of an output that has never published: active from its first batch on."""
+    history = site.registry.read(output)
+    action = planned.plan.action(output)
+    generation = _new(planned, action, history, site)
+    active = generation.to(Status.ACTIVE, now_ms=now_ms(), open_from=0, was_active=True)
+    site.registry.write(
+        history.having(active, event(active, "first deployment")), [site.leases.publishing()], step="active"
+    )
+
+
+def plan_generation(planned: Planned, action: Action, site: Site) -> Generation:
+    """The generation that an action builds: a new one, one that is half built, or one that was active before."""
+    history = site.registry.read(action.output)
+    if action.discards is not None:
+        history = discard(action.output, action.discards, site)
+    number = _goes_on_with(action)
+    migrates = isinstance(action, Migrate)
+    if number is not None:
+        generation = history.numbered(number)
+        if generation is None:
+            raise GenerationError(f"output {action.output!r} has no generation {number}")
+        marks = output_marks(generation, planned.units[action.output], site.log)
+        return _stored(write(site, history, generation, Status.RECALCULATING, **marks), number)
+    generation = _new(planned, action, history, site, migrates=migrates)
+    why = causes(action)
+    site.registry.write(
+        history.having(generation, event(generation, f"{why} {_instead(action)}".strip())),
+        [site.leases.building()],
+        step="planned",
+    )
+    history = write(site, site.registry.read(action.output), generation, Status.RECALCULATING)
+    return _stored(history, generation.number)
+
+
+def causes(action: Action) -> str:
+    """Why it is done, for the audit record: what the fingerprint missed is named as such."""
+    return "; ".join(
+        f"{found.category}: {found.cause}" if found.category is Category.MISSED else found.cause
+        for found in action.differences
+    )
+
+
+def _goes_on_with(action: Action) -> int | None:
+    if isinstance(action, Restore):
+        return action.generation
+    return action.resumes if isinstance(action, (Begin, Recalculate, Migrate)) else None
+
+
+def _instead(action: Action) -> str:
+    return action.instead if isinstance(action, Recalculate) else ""
+
+
+def recalculation(action: Action, why: str) -> Recalculate:
+    """What is done in the place of a migration that cannot be."""
+    return Recalculate(
+        output=action.output,
+        fingerprint=action.fingerprint,
+        active=action.active,
+        differences=action.differences,
+        sources=action.sources,
+        ordered=action.ordered,
+        estimate=Estimate(action.records),
+        instead=why,
+    )
+
+
+def _archived_code(planned: Planned, generation: Generation, site: Site, output: str) -> str:
+    return site.executor.archive(output, generation, planned.units[output])
+
+
+def _stored(history: History, number: int) -> Generation:
+    generation = history.numbered(number)
+    if generation is None:
+        raise GenerationError(f"output {history.output!r} has no generation {number}")
+    return generation
+
+
+def _new(planned: Planned, action: Action, history: History, site: Site, *, migrates: bool = False) -> Generation:
+    output = action.output
+    unit, described = planned.units[output], planned.prints[output]
+    active = history.active
+    kept = active.shards if active is not None else site.settings.first_shards
+    now = now_ms()
+    initial, missing = beginning(site.log, unit.service, site.home, described, unit.topics)
+    rate = 0.0
+    if migrates and active is not None:
+        initial, missing, rate = active.initial, active.missing, active.rate
+    generation = Generation(
+        number=history.next_number,
+        status=Status.PLANNED,
+        fingerprint=described.fingerprint,
+        description=described.to_json(),
+        shards=site.settings.shards or kept,
+        initial=initial,
+        missing=missing,
+        code="",
+        policy=planned.policy,
+        rate=rate,
+        missed=next((found.node for found in action.differences if found.category is Category.MISSED), ""),
+        **topic_marks(unit, site.log),
+        created_ms=now,
+        changed_ms=now,
+    )
+    folder = site.folder(output, generation)
+    if folder.exists():
+        # A process died after it had made the folder and before the registry knew of the generation.
+        folder.delete()
+    write_identity(folder, generation)
+    if migrates and active is not None:
+        migration.note(site, output, generation, active)
+    return replace(generation, code=site.executor.archive(output, generation, unit))
+
+
+def archived(planned: Planned, output: str, site: Site) -> PreparedOutput | None:
+    """The active generation of an output with the code that it was deployed with."""
+    generation = site.registry.read(output).active
+    if generation is None:
+        return None
+    unit = site.code(output, generation)
+    require_same_topics(generation, (*unit.topics, output), site.log)
+    return prepared(unit, generation, site, planned.levels.get(output, 0))
+
+
+def publish(planned: Planned, action: Action, number: int, site: Site) -> dict[str, int]:
+    """The cutover of a generation that has caught up; then what is kept too long goes.
+
+    Returns:
+        How many keys were new, changed, stale and unchanged.
+    """
+    history = site.registry.read(action.output)
+    why = causes(action) or "asked for"
+    if isinstance(action, Restore) and action.asked:
+        why = f"rolled back: {why}"
+    _, comparison = cutover.publish(
+        site.comparisons,
+        site.log,
+        planned.units[action.output],
+        history,
+        _stored(history, number),
+        leases=both(site),
+        why=why,
+    )
+    tidy(action.output, site)
+    return comparison.table.counts
+
+
+def both(site: Site) -> tuple[Lease, ...]:
+    """The leases that a cutover needs."""
+    return (site.leases.publishing(), site.leases.building())
+
+
+def carry_on(planned: Planned, action: Action, site: Site) -> None:
+    """The active generation goes on with new code on the state that it has."""
+    history = site.registry.read(action.output)
+    active = history.active
+    if active is None:
+        raise GenerationError(f"output {action.output!r} has no active generation")
+    described = planned.prints[action.output]
+    changed = replace(
+        active,
+        fingerprint=described.fingerprint,
+        description=described.to_json(),
+        policy=planned.policy,
+        code=_archived_code(planned, active, site, action.output),
+        changed_ms=now_ms(),
+    )
+    write_identity(site.folder(action.output, changed), changed)
+    why = causes(action)
+    site.registry.write(history.having(changed, event(changed, f"continued: {why}")), both(site), step="active")
+
+
+def retire(action: Retire, site: Site) -> None:
+    """An output that is no longer declared: its keys get tombstones, unless the topic is to stay as it is."""
+    history = site.registry.read(action.output)
+    if action.discards is not None:
+        history = discard(action.output, action.discards, site)
+    if history.active is not None:
+        cutover.retire(site.log, site.registry.service, history, leases=both(site), keep_topic=action.keep_topic)
+    tidy(action.output, site)
+
+
+def discard(output: str, number: int, site: Site, why: str = "") -> History:
+    """Give a generation up that is being built: first the registry, then its state.
+
+    One that was active before is retired again, and keeps its state.
+    """
+    history = site.registry.read(output)
+    generation = history.numbered(number)
+    if generation is None:
+        return history
+    if generation.was_active:
+        return write(site, history, generation, Status.RETIRED, why)
+    write(site, history, generation, Status.DISCARDED, why)
+    tidy(output, site)
+    return site.registry.read(output)
+
+
+def tidy(output: str, site: Site) -> None:
+    """Delete the state of generations that nobody needs: discarded ones, and more retired ones than are kept."""
+    history = site.registry.read(output)
+    for generation in history.retired[site.settings.retain_generations :]:
+        history = write(site, history, generation, Status.DISCARDED)
+    for generation in history.generations:
+        if generation.status is Status.DISCARDED:
+            _delete(output, generation, site)
+            history = history.without(generation.number)
+            site.registry.write(history, [site.leases.building()], step="forgotten")
+
+
+def _delete(output: str, generation: Generation, site: Site) -> None:
+    """In an order that can be repeated."""
+    service = site.registry.service
+    for topic in (own_topic(service, output, generation), own_dead_letters(service, output, generation)):
+        if site.log.has_topic(topic):
+            site.log.delete_topic(topic)
+    crash_point("generation.delete.topics_gone")
+    site.folder(output, generation).delete()
+    crash_point("generation.delete.state_gone")

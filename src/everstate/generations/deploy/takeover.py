@@ -1,0 +1,68 @@
+"""Which leases a run takes, and from whom.
+
+A new version may replace a process that builds another one, and, when it is ready, the process that publishes. A second
+process of the same version may not, unless it is asked to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everstate.errors import LeaseHeldError
+from everstate.generations.deploy import steps
+from everstate.plan.actions import Keep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from everstate.generations.deploy.leases import Leases
+    from everstate.generations.deploy.options import Wishes
+    from everstate.generations.deploy.planning import Planned
+    from everstate.generations.deploy.site import Site
+
+
+def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Planned:
+    """Take what the plan needs.
+
+    Returns:
+        The plan as it is now that nobody else builds.
+
+    Raises:
+        LeaseHeldError: If a process of the same version runs or is being deployed.
+    """
+    leases = site.leases
+    planned = plan()
+    suspended = _take_building(planned, leases, wishes)
+    for output, history in site.registry.histories().items():
+        if suspended and history.building is not None:
+            # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
+            steps.discard(output, history.building.number, site)
+        steps.tidy(output, site)
+    planned = plan()
+    changed = any(not isinstance(action, Keep) for action in planned.plan.actions)
+    for action in planned.plan.actions:
+        if isinstance(action, Keep) and action.discards is not None:
+            steps.discard(action.output, action.discards, site)
+    try:
+        leases.take_publishing(take_over=wishes.take_over, standby=wishes.standby and not changed)
+    except LeaseHeldError:
+        # Without an active generation the holder is about to deploy the first one: nothing older is to be replaced.
+        deployed = any(history.active is not None for history in planned.histories.values())
+        if not changed or not deployed:
+            raise
+        # Else the old version goes on in its own process until the cutover.
+    if not changed:
+        leases.give_building_back()
+    return planned
+
+
+def _take_building(planned: Planned, leases: Leases, wishes: Wishes) -> bool:
+    """Take the lease of building; says whether a process that was replaced is still there."""
+    try:
+        leases.take_building()
+    except LeaseHeldError:
+        another = any(action.discards is not None for action in planned.plan.actions)
+        if not (another or wishes.take_over or wishes.approve):
+            raise
+        return leases.take_building_over()
+    return False

@@ -1,0 +1,247 @@
+"""The micro-batches of one generation, one after the other, in the caller's thread."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from everstate.generations.deploy.executor import Tally
+from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.generations.in_process.kept import ShardState
+from everstate.generations.state.past import past_of
+from everstate.generations.state.topic_marks import require_ids
+from everstate.kernels.order import Order
+from everstate.kernels.output import addressed, dead_letter_records
+from everstate.kernels.pages.page_store import MemoryPages
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS
+from everstate.kernels.pipeline import ShardStages, ingested, run_stages
+from everstate.log import vectors
+from everstate.log.archive.reading import read_split, splits
+from everstate.log.crash import crash_point
+from everstate.log.descriptions import Commit
+from everstate.log.digest import combined_digest
+from everstate.log.stops import Stops
+from everstate.schema.topic_names import dead_letter_topic
+from everstate.topology.nodes import Kind
+from everstate.topology.unit import silenced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from everstate.generations.deploy.outputs import PreparedOutput
+    from everstate.generations.deploy.settings import Settings
+    from everstate.generations.in_process.kept import Kept
+    from everstate.kernels.migration.convert import Migration
+    from everstate.kernels.parcel import Parcel
+    from everstate.kernels.pipeline import Piece
+    from everstate.log.archive.reading import Past
+    from everstate.log.descriptions import Lease, Staged, Vector
+    from everstate.log.protocol import Log
+    from everstate.topology.unit import Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """How a generation is run.
+
+    Attributes:
+        lease: Under which it commits.
+        closed: It is being built: its results go to topics of its own.
+        effects: Side effects happen although it is being built.
+        end: Where it stops reading; None for never.
+        migration: What its shards do to the state of an earlier version; None for nothing.
+    """
+
+    lease: Lease
+    closed: bool = False
+    effects: bool = False
+    end: Vector | None = None
+    migration: Migration | None = None
+
+
+class InProcessExecution:
+    """Runs one generation; see `Execution`. Whenever it is asked whether it is active, it processes what there is.
+
+    Args:
+        output: What to run.
+        kept: What is kept of it.
+        log: The log.
+        settings: Operational settings.
+        course: How.
+    """
+
+    def __init__(self, output: PreparedOutput, kept: Kept, log: Log, settings: Settings, course: Course) -> None:
+        self.output = output
+        self.tally = Tally()
+        self._kept = kept
+        self._log = log
+        self._settings = settings
+        self._course = course
+        self._target: Vector | None = None
+        self._runs = self._once = False
+        generation, unit = output.generation, output.unit
+        last = log.last_commit(unit.service, output.name, generation.name)
+        self.position = last.end if last is not None else generation.initial
+        self._unit: Unit = silenced(unit) if course.closed and not course.effects else unit
+        ordered = course.closed and bool(unit.order_sensitive)
+        self._stops = log.order(unit.service, output.name, unit.topics) if ordered else Stops.of([])
+        self._past: Past = past_of(output, log, self.position)
+        written = () if course.closed else (output.name, dead_letter_topic(output.name))
+        self._ids = {topic: known for topic, known in generation.topics.items() if topic in (*unit.topics, *written)}
+
+    @property
+    def name(self) -> str:
+        """The output's name."""
+        return self.output.name
+
+    def start(self, *, once: bool) -> None:
+        """Begin; with `once`, for what is there now."""
+        self._runs, self._once = True, once
+        self._target = self._available() if once else None
+
+    def active(self) -> bool:
+        """Process what is there; says whether more may come."""
+        if self._runs and not self._step() and self._once:
+            self._runs = False
+        return self._runs
+
+    def coming_up(self) -> bool:
+        """It is there at once."""
+        return False
+
+    def announce_stop(self) -> None:
+        """Nothing is under way between two calls."""
+
+    def stop(self, deadline: float) -> None:
+        """Process nothing more."""
+        del deadline
+        self._runs = False
+
+    def state_bytes(self) -> int:
+        """The size of its pages."""
+        return self._kept.size()
+
+    def _step(self) -> bool:
+        """One micro-batch, if there is something to do."""
+        kept, initial = self._kept, self.output.generation.initial
+        batch = kept.planned
+        if batch is None:
+            batch = 0 if kept.last is None else kept.last + 1
+            start = kept.start(batch, initial)
+            end = self._next_end(start)
+            if end == start:
+                return False
+            kept.plan(batch, end)
+        crash_point("batch.before_state")
+        self._run(batch, kept.start(batch, initial), kept.end(batch))
+        return True
+
+    def _available(self) -> Vector:
+        ends = self._log.end_offsets(self._unit.topics)
+        return ends if self._course.end is None else vectors.capped(ends, self._course.end)
+
+    def _next_end(self, start: Vector) -> Vector:
+        closed = self._course.closed
+        most = self._settings.recalculation_records if closed else self._settings.max_records
+        available = self._target if self._target is not None else self._available()
+        stop = self._stops.after(start, most)
+        if stop is None:
+            return vectors.admitted(start, available, most)
+        return vectors.completed(vectors.capped(available, stop), start)
+
+    def _run(self, batch: int, start: Vector, end: Vector) -> None:
+        began = time.monotonic()
+        require_ids(self._ids, self._log)
+        generation, unit = self.output.generation, self._unit
+        before = self._kept.states(batch, generation.shards)
+        shards = [self._shard(number, state) for number, state in enumerate(before)]
+        parcels = ingested(unit, self._pieces(start, end), generation.policy)
+        migration = self._course.migration
+        mark = "" if migration is None else migration.mark
+        due = None if mark in before[0].converted else migration  # all shards convert in the same batch
+        sent = run_stages([stages for stages, _ in shards], range(1, unit.depth + 1), parcels, due=lambda _: due)
+        crash_point("batch.after_state")
+        staged, counts = self._staged(sent)
+        crash_point("sink.before_commit")
+        self._log.commit(self._commit(batch, start, end, staged), staged)
+        crash_point("sink.after_commit")
+        after = (
+            ShardState(pages.blocks, stages.books, state.converted | {mark} - {""})
+            for (stages, pages), state in zip(shards, before, strict=True)
+        )
+        self._kept.complete(batch, tuple(after))
+        self._count(staged, counts, start, end, began)
+
+    def _shard(self, number: int, state: ShardState) -> tuple[ShardStages, MemoryPages]:
+        pages = MemoryPages()
+        pages.blocks = dict(state.blocks)
+        generation = self.output.generation
+        order = Order.of_columns(self._stops.columns(), len(self._stops), self._unit.topics) if self._stops else None
+        share = (number, generation.shards)
+        return ShardStages(self._unit, pages, state.books, policy=generation.policy, order=order, share=share), pages
+
+    def _pieces(self, start: Vector, end: Vector) -> Iterator[Piece]:
+        most = self._settings.recalculation_records
+        for topic, partition, until in vectors.positions(end):
+            since = vectors.offset_at(start, topic, partition)
+            if since < until:
+                for split in splits(self._log, self._past, topic, partition, since, until, max_records=most):
+                    yield topic, partition, read_split(self._log, split)
+
+    def _staged(self, sent: list[Parcel]) -> tuple[list[Staged], dict[str, int]]:
+        """What leaves the unit, on its way to the topics; and what was counted."""
+        unit, generation, closed = self._unit, self.output.generation, self._course.closed
+        target, letters = self.name, dead_letter_topic(self.name)
+        if closed:
+            # What a stream has published stands, so only its state is built.
+            target = own_topic(unit.service, self.name, generation) if unit.output.kind is Kind.TABLE else ""
+            letters = own_dead_letters(unit.service, self.name, generation)
+        out = [parcel for parcel in sent if parcel.stage == OUT and parcel.node != MARKS and parcel.frame.height]
+        records = [parcel.frame for parcel in out if parcel.port == RECORDS]
+        dead = [parcel.frame for parcel in out if parcel.port == DEAD_LETTERS]
+        staged: list[Staged] = []
+        if records and target:
+            partitions = self._log.describe(self.name).config.partitions
+            placed = addressed(pl.concat(records), partitions, unit.service, generation.name)
+            staged += self._log.stage_all(target, placed)
+        if dead:
+            staged += self._log.stage_all(letters, dead_letter_records(unit, pl.concat(dead)))
+        counts: dict[str, int] = {}
+        for parcel in out:
+            if parcel.port == COUNTS:
+                for name, count in parcel.frame.iter_rows():
+                    counts[name] = counts.get(name, 0) + count
+        return staged, counts
+
+    def _commit(self, batch: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
+        return Commit(
+            service=self._unit.service,
+            output=self.name,
+            generation=self.output.generation.name,
+            query_id=self._kept.query_id,
+            batch_id=batch,
+            start=start,
+            end=end,
+            digest=combined_digest(staged),
+            token=self._course.lease.token,
+            lease=self._course.lease.name,
+            kind="closed" if self._course.closed else "open",
+            ordered=bool(self._unit.order_sensitive),
+        )
+
+    def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:
+        tally = self.tally
+        tally.batches += 1
+        tally.read += vectors.lag(start, end)
+        letters = {
+            dead_letter_topic(self.name),
+            own_dead_letters(self._unit.service, self.name, self.output.generation),
+        }
+        tally.written += sum(part.rows for part in staged if part.topic not in letters)
+        tally.position = end
+        tally.last_ms = (time.monotonic() - began) * 1000
+        for name, count in counts.items():
+            tally.counts[name] = tally.counts.get(name, 0) + count

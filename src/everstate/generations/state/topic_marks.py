@@ -1,0 +1,72 @@
+"""Which topics a generation has to do with: by their ids, since a name may come to mean another topic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from everstate.errors import TopicNotFoundError, TopicRecreatedError
+from everstate.schema.topic_names import dead_letter_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from everstate.generations.generation import Generation
+    from everstate.log.protocol import Log
+    from everstate.topology.unit import Unit
+
+
+_GONE: Final = (
+    "It was deleted while an output used it. If that was a mistake, put the log back from a copy; else create it again "
+    "and start the service: everstate plan SERVICE.py says what follows."
+)
+
+
+def topic_marks(unit: Unit, log: Log) -> dict[str, Any]:
+    """What a generation of an output that is made now remembers of its topics."""
+    output = unit.output.topic
+    names = [topic for topic in (*unit.topics, output, dead_letter_topic(output)) if log.has_topic(topic)]
+    begins = log.begin_offsets([output])[output] if output in names else {}
+    return {"topics": log.topic_ids(names), "begins": begins}
+
+
+def output_marks(generation: Generation, unit: Unit, log: Log) -> dict[str, Any]:
+    """The same for a generation that was made before: it is compared with the output's topics as they are now."""
+    marks = topic_marks(unit, log)
+    sources = {topic: known for topic, known in generation.topics.items() if topic in unit.topics}
+    return {"topics": {**marks["topics"], **sources}, "begins": marks["begins"]}
+
+
+def adopted(generation: Generation, unit: Unit, log: Log) -> Generation:
+    """A generation that knows all its topics: those of which it had not taken notice are taken for the right ones."""
+    marks = topic_marks(unit, log)
+    if marks["topics"].keys() <= generation.topics.keys():
+        return generation
+    topics = {**marks["topics"], **generation.topics}
+    return replace(generation, topics=topics, begins=generation.begins or marks["begins"])
+
+
+def require_same_topics(generation: Generation, topics: Iterable[str], log: Log) -> None:
+    """Stop before offsets of one topic are taken for those of another.
+
+    Raises:
+        TopicRecreatedError: If a topic is not the one that the generation has read.
+        TopicNotFoundError: If it is gone.
+    """
+    require_ids({topic: generation.topics[topic] for topic in topics if topic in generation.topics}, log)
+
+
+def require_ids(ids: Mapping[str, str], log: Log) -> None:
+    """Stop if one of these topics is gone, or is not the one it was.
+
+    Raises:
+        TopicRecreatedError: If it was deleted and created again.
+        TopicNotFoundError: If it was deleted.
+    """
+    try:
+        now = log.topic_ids(list(ids))
+    except TopicNotFoundError as error:
+        raise TopicNotFoundError(error.topic, hint=_GONE) from error
+    for topic, known in ids.items():
+        if now[topic] != known:
+            raise TopicRecreatedError(topic)

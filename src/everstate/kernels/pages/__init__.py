@@ -1,0 +1,5 @@
+"""State as pages of some hundred rows each, whoever holds them; knows no operation.
+
+`page_store.py` is the store of one row per key, `grouped_store.py` that of many; `addressing.py` says on which page a
+row lies, `loaded_pages.py` holds the pages that a micro-batch has read, `page_bytes.py` writes them.
+"""

@@ -1,0 +1,1 @@
+"""What keeps an embedded log small: merging, compaction, retention and garbage, and who does it when (`tending.py`)."""

@@ -1,5 +1,0 @@
-"""Fingerprints by meaning: what can change an output's results, whatever its text looks like."""
-
-from everstate.topology.fingerprints.units import libraries, print_unit
-
-__all__ = ["libraries", "print_unit"]

@@ -1,0 +1,39 @@
+"""The description of a service: frozen nodes, each pointing at its inputs.
+
+`node.py` says what every node has; the other modules have one class for each operation. All of them are found here:
+code of deployed generations is kept with these names.
+"""
+
+from __future__ import annotations
+
+from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping, RekeyTable
+from everstate.topology.nodes.joins import ForeignJoin, Join
+from everstate.topology.nodes.node import Keying, Kind, Node, OnChange
+from everstate.topology.nodes.output import Output
+from everstate.topology.nodes.sources import Latest, Source
+from everstate.topology.nodes.stateful import Stateful
+from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
+
+__all__ = [
+    "Aggregate",
+    "Filter",
+    "FlatMap",
+    "Fold",
+    "ForeignJoin",
+    "Grouping",
+    "Join",
+    "Keying",
+    "Kind",
+    "Latest",
+    "Map",
+    "Merge",
+    "Node",
+    "OnChange",
+    "Output",
+    "Peek",
+    "Project",
+    "RekeyStream",
+    "RekeyTable",
+    "Source",
+    "Stateful",
+]

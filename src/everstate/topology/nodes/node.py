@@ -1,0 +1,131 @@
+"""What every node has: it points at its inputs, and its class says what the operation is.
+
+A node says what it takes, what it gives (kind, key, columns) and where the user wrote it. It does nothing: the kernels
+say what happens to rows, and `unit.py` says where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+
+from everstate.topology.traits import Need, Traits
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from everstate.location import Location
+    from everstate.schema.keys import KeySpec
+    from everstate.schema.schema import Schema
+    from everstate.topology.functions import Function
+
+
+#: What a new version of an output does about the results so far.
+OnChange: TypeAlias = Literal["recalculate", "continue", "migrate"]
+
+
+class Kind(StrEnum):
+    """What flows out of a node."""
+
+    STREAM = "stream"
+    TABLE = "table"
+
+
+@dataclass(frozen=True, eq=False)
+class Keying:
+    """How a new key is made: expressions by name, or one function.
+
+    Attributes:
+        key: Names and types of the new key.
+        by: One expression for each part of the key; empty where a function makes it.
+        fn: The function, if there is one.
+    """
+
+    key: KeySpec
+    by: tuple[pl.Expr, ...] = ()
+    fn: Function | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node:
+    """One step. Nodes are compared by identity: a chain that is used twice is one node with two users.
+
+    Attributes:
+        inputs: The nodes that feed this one, by port; a source has none.
+        kind: Whether rows or changes of a table come out.
+        key: Names and types of the key.
+        schema: The user's columns; the key columns are always among them, whatever was selected.
+        key_in_value: The user selected a key column, so output values repeat it.
+        location: Where the user wrote it.
+    """
+
+    #: The word for it; part of fingerprints, as is the name that is made of it.
+    operation: ClassVar[str] = ""
+    #: What users type to get it; the reference has an entry for each.
+    methods: ClassVar[tuple[str, ...]] = ()
+    #: What the operation is; what depends on how it is used here, the properties tell.
+    traits: ClassVar[Traits] = Traits()
+    inputs: tuple[Node, ...]
+    kind: Kind
+    key: KeySpec
+    schema: Schema
+    key_in_value: bool = False
+    location: Location | None = None
+
+    @property
+    def verb(self) -> str:
+        """What the user wrote."""
+        return self.operation
+
+    @property
+    def endpoint(self) -> str:
+        """The topic that it reads or writes; empty for a step in between."""
+        return ""
+
+    @property
+    def values(self) -> Schema:
+        """The columns that are not the key."""
+        return self.schema.without(self.key.names)
+
+    @property
+    def record(self) -> Schema:
+        """The columns that a record of it has; of a step that neither reads nor writes any, those of its rows."""
+        return self.schema
+
+    @property
+    def converter(self) -> Function | None:
+        """The user's function that converts what an earlier version has stored."""
+        return None
+
+    @property
+    def need(self) -> Need:
+        """What it needs of the past of what feeds it."""
+        return self.traits.need if all(feeder.kind is Kind.TABLE for feeder in self.inputs) else Need.ALL
+
+    @property
+    def orders_rows(self) -> bool:
+        """Whether it orders rows by time and position."""
+        return self.traits.orders_rows
+
+    @property
+    def order_sensitive(self) -> bool:
+        """Whether results depend on the order in which rows arrive: changes of a table undo what they replace."""
+        return self.traits.order_sensitive and any(feeder.kind is Kind.STREAM for feeder in self.inputs)
+
+    @property
+    def regrouping(self) -> Keying | None:
+        """How its rows get another key; None if they keep theirs."""
+        return None
+
+    def rekeys_input(self, port: int) -> bool:
+        """Whether rows on this port get another key on their way in."""
+        return port in self.traits.rekeys_input
+
+    def silenced(self) -> Self:
+        """The same step without its side effect."""
+        return self
+
+    def traits_here(self) -> Traits:
+        """What the operation is where it stands."""
+        return replace(self.traits, need=self.need, orders_rows=self.orders_rows, order_sensitive=self.order_sensitive)

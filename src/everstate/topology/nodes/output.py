@@ -1,0 +1,40 @@
+"""The end of a unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from everstate.topology.nodes.node import Node
+from everstate.topology.traits import Need, Traits
+
+if TYPE_CHECKING:
+    from everstate.schema.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Output(Node):
+    """What `.to()` declares: the unit of versioning.
+
+    Attributes:
+        topic: Where it goes; also the output's name.
+        format: "json", "string" or "bytes".
+        partitions: Partitions of the topic if it must be created; None takes the most of the sources.
+    """
+
+    operation: ClassVar[str] = "output"
+    methods: ClassVar[tuple[str, ...]] = ("to",)
+    traits: ClassVar[Traits] = Traits(on_shard=True, need=Need.LATEST)
+    topic: str
+    format: str
+    partitions: int | None
+
+    @property
+    def endpoint(self) -> str:
+        """The topic."""
+        return self.topic
+
+    @property
+    def record(self) -> Schema:
+        """The columns of the record's value: without the key, unless it was selected."""
+        return self.schema if self.key_in_value else self.values

@@ -1,0 +1,56 @@
+"""Where rows come from: the records of a topic, and the table that they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from everstate.topology.nodes.node import Node
+from everstate.topology.traits import Need, Traits
+
+if TYPE_CHECKING:
+    from everstate.schema.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Source(Node):
+    """Records of a topic, decoded. `Latest` turns them into a table.
+
+    Attributes:
+        topic: The topic.
+        format: "json", "string" or "bytes".
+        declared: The schema as the user gave it; it may name the key column, and then the value may repeat the key.
+    """
+
+    operation: ClassVar[str] = "source"
+    methods: ClassVar[tuple[str, ...]] = ("stream", "table")
+    traits: ClassVar[Traits] = Traits(scatters=True)
+    topic: str
+    format: str
+    declared: Schema
+
+    @property
+    def endpoint(self) -> str:
+        """The topic."""
+        return self.topic
+
+    @property
+    def record(self) -> Schema:
+        """The columns as the user declared them."""
+        return self.declared
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Latest(Node):
+    """A table source: keeps the latest value of each key; an unchanged value yields nothing."""
+
+    operation: ClassVar[str] = "table"
+    methods: ClassVar[tuple[str, ...]] = ("table",)
+    traits: ClassVar[Traits] = Traits(
+        on_shard=True,
+        keeps_state=True,
+        need=Need.LATEST,
+        holds_source=True,
+        holds_results=True,
+        fills_defaults=True,
+    )

@@ -1,0 +1,247 @@
+"""A deployment without Spark and without disks: processes that are started, die at any crash point, and wake up.
+
+The log is in memory and all processes share it; what an executor keeps outlives the process, as a checkpoint does. The
+deployment itself (plans, leases, builds, comparison, migration, cutover, registry) is that of `everstate run`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+import everstate as es
+from everstate import col
+from everstate.errors import FencedError, LeaseError
+from everstate.generations.compare.comparison import Comparisons
+from everstate.generations.deploy.leases import Leases
+from everstate.generations.deploy.options import Wishes
+from everstate.generations.deploy.run import Ending, Run
+from everstate.generations.deploy.settings import Settings
+from everstate.generations.deploy.site import Site
+from everstate.generations.generation import Status
+from everstate.generations.in_process.executor import InProcessExecutor
+from everstate.generations.registry import Registry
+from everstate.log.crash import Crash, intercepted
+from everstate.log.descriptions import Holder, TopicConfig
+from everstate.log.memory import MemoryLog
+from everstate.log.records import to_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+#: A crash point, and the how manieth time that it is met.
+Point = tuple[str, int]
+
+SERVICE = "shop"
+OUTPUTS = ("balances", "doubled", "even", "moved")
+_NOWHERE = Path("/nowhere")
+
+
+def service(version: int, outputs: Sequence[str] = OUTPUTS, shards: int = 1) -> es.Service:
+    """Each version leaves out other payments, counts in another unit, and reads its own output."""
+    app = es.Service(SERVICE, shards=shards)
+    rows = app.stream("payments", key="account", schema={"id": int, "amount": int})
+    if "balances" in outputs:
+        kept = rows.filter(col("id") % 5 != version % 5)
+        kept.group_by("account").agg(total=col("amount").sum(), payments=es.count()).to("balances")
+    if "doubled" in outputs:
+        read = app.table("balances", key="account", schema={"total": int, "payments": int})
+        read.select(twice=col("total") * 2).to("doubled")
+    if "even" in outputs:
+        rows.filter(col("amount") % 2 == 0).select("id", version=es.lit(version)).to("even")
+    if "moved" in outputs:
+        _moved(rows, version).to("moved", on_change="migrate")
+    return app
+
+
+def _moved(rows: es.Stream, version: int) -> es.Table:
+    unit = 10 ** (version % 3)
+
+    def add(total: int, row: dict) -> int:
+        return total + row["amount"] * unit
+
+    def moved(total: int) -> int:
+        return total * 10  # right from one version to the next, but for every third one
+
+    return rows.group_by("account").aggregate(lambda: 0, add, schema=int, migrate=moved)
+
+
+class Silence:
+    """A display that nobody looks at."""
+
+    def update(self) -> None:
+        """Nothing."""
+
+    def tell(self, text: str) -> None:
+        """Nothing."""
+
+    def finished(self, executions: object) -> None:
+        """Nothing."""
+
+
+@contextlib.contextmanager
+def silent(roster):
+    yield Silence()
+
+
+@dataclass
+class Process:
+    """One process; it holds what it holds until it ends."""
+
+    log: MemoryLog
+    run: Run
+    site: Site
+
+
+@dataclass
+class World:
+    """The log, what processes have left, and what was sent."""
+
+    outputs: Sequence[str] = OUTPUTS
+    shards: int = 1
+    log: MemoryLog = field(default_factory=lambda: MemoryLog(clock=lambda: 1_700_000_000_000))
+    kept: dict = field(default_factory=dict)
+    sent: list = field(default_factory=list)
+    started: int = 0
+    met: list = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log.create_topic("payments", TopicConfig(partitions=2), exist_ok=True)
+
+    def send(self, count: int) -> None:
+        first = len(self.sent)
+        rows = [{"account": f"a{n % 4}", "id": n, "amount": n * 7 % 10} for n in range(first, first + count)]
+        self.sent += rows
+        values = [json.dumps({"id": row["id"], "amount": row["amount"]}).encode() for row in rows]
+        keys = [row["account"].encode() for row in rows]
+        self.log.append("payments", pl.DataFrame({"key": keys, "value": values, "ts": [row["id"] for row in rows]}))
+
+    def process(self, version: int, **wishes: object) -> Process:
+        """A process that is about to deploy a version."""
+        self.started += 1
+        log = self.log.process(Holder("host", 1000 + self.started, float(self.started)))
+        settings = Settings(approval="approve", recalculation_records=7, max_records=5)
+        ending = Ending()
+        site = Site(
+            log=log,
+            home=_NOWHERE,
+            registry=Registry(log, SERVICE),
+            leases=Leases(log, SERVICE, 0, ending.lost, [], farewell=0),
+            settings=settings,
+            comparisons=Comparisons(log),
+            executor=InProcessExecutor(log, _NOWHERE, settings, self.kept),
+            samples=False,
+        )
+        return Process(log, Run(service(version, self.outputs, self.shards), site, Wishes(**wishes), ending), site)
+
+    def deploy(self, version: int, at: Point | None = None, then: Callable[[], None] | None = None, **wishes) -> str:
+        """Run a version until it has drained its sources.
+
+        Args:
+            version: Which one.
+            at: A crash point, and the how manieth time that it is met.
+            then: What happens there while the process stands still; by default it dies.
+            wishes: What is asked for.
+
+        Returns:
+            "done"; "died" where it was told to; "fenced" by another process, or kept out by one.
+        """
+        process, left, outside = self.process(version, **wishes), at[1] if at is not None else 0, False
+
+        def hook(met: str) -> None:
+            nonlocal left, outside
+            if outside:
+                return  # that is another process
+            self.met.append(met)
+            if at is None or met != at[0]:
+                return
+            left -= 1
+            if left:
+                return
+            if then is None:
+                process.log.end()
+                raise Crash(met)
+            outside = True
+            then()
+            outside = False
+
+        try:
+            with intercepted(hook):
+                drain(process)
+        except Crash:
+            return "died"
+        except LeaseError:
+            return "fenced"
+        finally:
+            process.log.end()
+        return "done"
+
+    def copy(self) -> World:
+        """The same world at this moment, apart."""
+        kept = {place: kept.copy() for place, kept in self.kept.items()}
+        return World(self.outputs, self.shards, self.log.copy(), kept, list(self.sent), self.started)
+
+    # -- what must hold -----------------------------------------------------------------------------------------------
+
+    def table(self, topic: str) -> dict:
+        if not self.log.has_topic(topic):
+            return {}
+        return {key.decode(): json.loads(value) for key, value in self.log.latest(topic)[["key", "value"]].iter_rows()}
+
+    def records(self, topic: str) -> list:
+        if not self.log.has_topic(topic):
+            return []
+        partitions = range(self.log.describe(topic).config.partitions)
+        return [record for p in partitions for record in to_records(topic, self.log.read(topic, p, 0))]
+
+    def check(self, version: int) -> None:
+        """I1 to I5 after a deployment that got to its end."""
+        balances, moved = {}, {}
+        for row in self.sent:
+            account = row["account"]
+            moved[account] = moved.get(account, 0) + row["amount"] * 10 ** (version % 3)
+            if row["id"] % 5 != version % 5:
+                entry = balances.setdefault(account, {"total": 0, "payments": 0})
+                entry["total"] += row["amount"]
+                entry["payments"] += 1
+        doubled = {account: {"twice": entry["total"] * 2} for account, entry in balances.items()}
+        for output, expected in (("balances", balances), ("doubled", doubled), ("moved", moved)):
+            assert output not in self.outputs or self.table(output) == expected
+        published = Counter(json.loads(record.value)["id"] for record in self.records("even"))
+        assert "even" not in self.outputs or published == Counter(r["id"] for r in self.sent if r["amount"] % 2 == 0)
+        self.check_always()
+        registry = Registry(self.log, SERVICE)
+        for output in self.outputs:
+            history = registry.read(output)
+            assert history.building is None
+            assert [g.status for g in history.generations].count(Status.ACTIVE) == 1
+            known = {(output, generation.name) for generation in history.generations}
+            left = {place for place, kept in self.kept.items() if place[0] == output and kept.exists()}
+            assert left <= known, "state of a generation that nobody knows"
+
+    def check_always(self) -> None:
+        """What holds at any moment: nothing is written twice in a row, and generations follow each other."""
+        for output in ("balances", "doubled", "moved"):
+            last: dict[bytes, bytes | None] = {}
+            for record in self.records(output):
+                assert record.key not in last or last[record.key] != record.value, (output, record.key, record.value)
+                last[record.key] = record.value
+        published = Counter(json.loads(record.value)["id"] for record in self.records("even"))
+        assert max(published.values(), default=1) == 1
+
+
+def drain(process: Process) -> None:
+    """What `everstate run --once` does."""
+    try:
+        planned = process.run.begin()
+        with process.run.rollout(planned, silent, lambda: None) as rollout:
+            rollout.drain()
+    finally:
+        with contextlib.suppress(FencedError):
+            process.site.leases.release()

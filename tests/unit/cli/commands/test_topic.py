@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from everstate.errors import ConfigurationError, TopicExistsError, TopicNotFoundError
+
+
+def test_topic_create_with_all_settings_is_described(everstate):
+    everstate("topic", "create", "orders", "--partitions", "3", "--compact", "--retention", "7d")
+    text = everstate("topic", "describe", "orders").stdout
+    assert "orders: 3 partitions, keeps last of each key, 1w (tombstones 1d)" in text
+    described = json.loads(everstate("topic", "describe", "orders", "--json").stdout)
+    assert described["retention_ms"] == 7 * 86_400_000
+    assert (described["partitions"], described["compact"], described["end"]) == (3, True, {"0": 0, "1": 0, "2": 0})
+
+
+def test_topic_create_twice_is_refused_unless_allowed(everstate):
+    everstate("topic", "create", "orders")
+    with pytest.raises(TopicExistsError):
+        everstate("topic", "create", "orders")
+    everstate("topic", "create", "orders", "--if-not-exists")
+
+
+def test_topic_create_wrong_duration_is_refused(everstate):
+    with pytest.raises(ConfigurationError, match="'soon' is not a duration"):
+        everstate("topic", "create", "orders", "--retention", "soon")
+
+
+def test_topic_list_shows_every_topic_in_aligned_columns(everstate):
+    everstate("topic", "create", "orders", "--compact")
+    everstate("produce", "customers", stdin='{"a": 1}\n')
+    lines = everstate("topic", "list").stdout.splitlines()
+    assert lines[0].split() == ["TOPIC", "PARTITIONS", "RECORDS", "SIZE", "KEEPS"]
+    assert [line.split()[0] for line in lines[1:]] == ["customers", "orders"]
+    assert len({line.index(word) for line, word in zip(lines[1:], ("everything", "last"), strict=True)}) == 1
+
+
+def test_topic_list_without_a_log_says_how_to_begin_and_creates_nothing(everstate):
+    with pytest.raises(ConfigurationError, match="there is no log at"):
+        everstate("topic", "list")
+    assert list(everstate.path.iterdir()) == []
+
+
+def test_topic_compact_says_what_it_did(everstate):
+    everstate("topic", "create", "orders", "--compact")
+    everstate("produce", "orders", "--key", "a", stdin="1\n2\n3\n")
+    assert "orders: 3 records" in (text := everstate("topic", "compact", "orders").stdout)
+    assert "1 (" in text
+    assert [record["value"] for record in everstate.records("orders")] == [3]
+
+
+def test_topic_delete_its_records_are_gone(everstate):
+    everstate("produce", "orders", stdin="1\n")
+    assert everstate("topic", "delete", "orders").stdout == "orders: deleted, with 1 records\n"
+    with pytest.raises(TopicNotFoundError):
+        everstate("topic", "describe", "orders")
