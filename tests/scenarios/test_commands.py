@@ -112,7 +112,7 @@ def test_cutover_that_removes_much_waits_fails_or_is_approved_as_asked(shop, giv
     with pytest.raises(ApprovalNeededError, match=r"60 of 120 keys of totals \(50 %\)") as waits:
         shop.deploy(version(least=60), file="shop.py")
     assert exit_code(waits.value) == APPROVAL
-    assert waits.value.hint == "If that is meant: everstate run shop.py --approve"
+    assert waits.value.hint == "If this is intended: everstate run shop.py --approve"
     assert statuses(shop) == {1: Status.ACTIVE, 2: Status.READY}
 
     with pytest.raises(ApprovalNeededError):

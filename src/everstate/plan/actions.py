@@ -73,7 +73,7 @@ class Action(ABC):
         differences: Why.
         sources: What is read, with the state of the topics when the plan was made.
         ordered: Names of the steps whose results depend on the order of arrival, which is kept for them.
-        discards: Number of a generation that is being built for another version, and is given up.
+        discards: Number of a generation that is being built for another version, and is discarded.
         warnings: What whoever deploys it should know.
     """
 
@@ -115,8 +115,8 @@ class Keep(Action):
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
-        taken = f" and takes in what differs in {listed(self.consumes)}" if self.consumes else ""
-        return f"Generation {self.active} goes on as it is{taken}."
+        taken = f", and consumes what changes in {listed(self.consumes)}" if self.consumes else ""
+        return f"Generation {self.active} carries on unchanged{taken}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,23 +139,23 @@ class Begin(Action):
     def follows(self) -> str:
         """What happens, in one sentence."""
         if not self.keys:
-            return "The first generation processes what its sources have and publishes from the beginning."
+            return "The first generation processes all that its sources have and publishes as it goes."
         return (
-            f"The topic has {counted(self.keys, 'key')} already: the first generation is calculated closed, publishes "
-            "what differs, and writes a tombstone for each key that it does not produce."
+            f"The topic already has {counted(self.keys, 'key')}: the first generation is calculated without "
+            "publishing; then what differs is published, with a tombstone for each key that it does not produce."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Continue(Action):
-    """The state is carried on; only new input meets the new logic."""
+    """The state is carried over; only new input meets the new logic."""
 
     kind: ClassVar[str] = "continue"
 
     @property
     def follows(self) -> str:
         """What happens, in one sentence."""
-        return f"The state of generation {self.active} is carried on and results so far stand, as on_change declares."
+        return f"The state of generation {self.active} is carried over and results so far stand, as on_change says."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +165,8 @@ class Recalculate(Action):
     Attributes:
         estimate: How long that takes.
         stream: The output is a stream, so what it has published stands.
-        asked: It was asked for, whether or not something differs.
-        instead: Why the state is not carried on or migrated although `on_change` says so; else empty.
+        asked: It was requested, whether or not something differs.
+        instead: Why the state is not carried over or migrated although `on_change` says so; else empty.
         resumes: Number of a generation with this fingerprint that is half built or prepared.
         again: The output is a stream whose topic is gone with what it had published.
     """
@@ -184,12 +184,12 @@ class Recalculate(Action):
     def follows(self) -> str:
         """What happens, in one sentence."""
         if self.again:
-            return "A new generation processes what its sources have and publishes the stream from the beginning."
-        beside = f" beside generation {self.active}" if self.active is not None else ""
+            return "A new generation processes all that its sources have and publishes the stream from the beginning."
+        beside = f" alongside generation {self.active}" if self.active is not None else ""
         if self.stream:
             return (
                 f"State is rebuilt{beside} without publishing; what the stream has published stands, and the new "
-                "version goes on where the old one stops."
+                "version picks up where the old one stops."
             )
         return (
             f"A new generation is built{beside}; then what differs is published, with a tombstone for each key that it "
@@ -203,7 +203,7 @@ class Migrate(Action):
 
     Attributes:
         estimate: How long a recalculation takes, should the sample not agree.
-        checked: State is converted; else it stays as it is, and only results are derived anew.
+        checked: State is converted; else it stays as it is, and only results are derived from it again.
         stream: The output is a stream, so what it has published stands.
         resumes: Number of a generation with this fingerprint that is half built or prepared.
     """
@@ -221,12 +221,12 @@ class Migrate(Action):
         state = f"The state of generation {self.active}"
         published = "then what differs is published"
         if self.stream:
-            published = "what the stream has published stands, and the new version goes on where the old one stops"
+            published = "what the stream has published stands, and the new version picks up where the old one stops"
         if not self.checked:
             return f"{state} stays as it is; {published}, without a replay."
         return (
-            f"{state} is converted, and a sample of its keys is recalculated; {published}. If the sample does not "
-            "agree, the output is recalculated."
+            f"{state} is converted, and a sample of its keys is recalculated to check it; {published}. If the sample "
+            "disagrees, the whole output is recalculated."
         )
 
 
@@ -237,7 +237,7 @@ class Restore(Action):
     Attributes:
         generation: Its number.
         estimate: How long it takes to catch up.
-        asked: It was asked for, whatever version the service's file holds.
+        asked: It was requested, whatever version the service's file holds.
     """
 
     kind: ClassVar[str] = "restore"
@@ -276,7 +276,7 @@ class Retire(Action):
     def follows(self) -> str:
         """What happens, in one sentence."""
         if self.active is None:
-            return "The generation that is being built is given up."
+            return "The generation that is being built is discarded."
         if self.keep_topic or not self.keys:
             return f"Generation {self.active} is retired and the topic stays as it is."
         readers = f", which {listed(self.readers)} will see" if self.readers else ""

@@ -1,9 +1,9 @@
 """How the state of one version becomes that of another: which steps are converted, and what nothing converts.
 
-A change has an effect on the rows of the steps behind it. Rows that have only got columns which may be null are
+A change has an effect on the rows of the steps downstream of it. Rows that have only got columns which may be null are
 *wider*: what is stored of them stays right, with nulls. Where a new column has a default they are *filled*: a table's
 stored rows get it. Rows that may be *other* ones make the state of a step wrong unless the user's function converts it.
-Behind the last state nothing matters: results are derived from it.
+Downstream of the last state nothing matters: results are derived from it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from everstate.fingerprints.earlier import earlier_step
 from everstate.plan.matching import Match
 from everstate.plan.parts import changed_parts
+from everstate.plan.words import an
 from everstate.topology.names import noun, step_text
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Conversion:
         checked: A sample of keys has to be recalculated; not where state stays as it is.
         derives_from: Name of the step from whose state the output's table is derived; empty for a stream.
         kept_letters: Steps of the active version, as dead letters call them, whose letters stand.
-        derived_letters: Those whose letters are made again with the table. Letters of all others may be no letters any
-            more, which nobody can tell without a recalculation.
+        derived_letters: Those whose letters are made again with the table. All other letters may no longer be
+            letters, which nobody can tell without a recalculation.
         obstacle: Why it cannot be done, as a clause; empty if it can.
     """
 
@@ -60,14 +61,14 @@ def conversion(old: UnitPrint, new: UnitPrint) -> Conversion:
     walk.run()
     nearest = _nearest(new)
     derives_from = nearest.name if nearest is not None and new.kind == "table" else ""
-    behind = _behind(old) if derives_from else frozenset()
-    before = [node for node in old.nodes if node.name not in behind]
+    after = _after_state(old) if derives_from else frozenset()
+    before = [node for node in old.nodes if node.name not in after]
     return Conversion(
         converts=tuple(walk.converts),
         checked=walk.checked,
         derives_from=derives_from,
         kept_letters=_steps(node for node in before if node.name not in walk.affected),
-        derived_letters=_steps(node for node in old.nodes if node.name in behind),
+        derived_letters=_steps(node for node in old.nodes if node.name in after),
         obstacle=walk.obstacle
         or _versions(old, new)
         or _shape(new, nearest if derives_from else None, checked=walk.checked),
@@ -108,7 +109,7 @@ class _Walk:
                 self.affected.add(was.name)
 
     def _stored(self, was: NodePrint, node: NodePrint, comes: _Effect, effect: _Effect, *, of_table: bool) -> _Effect:
-        """What the change does to a step's state, and to the rows behind it."""
+        """What the change does to a step's state, and to the rows downstream."""
         if effect is _Effect.NONE:
             return effect
         self.checked = True
@@ -119,7 +120,7 @@ class _Walk:
         if node.migrates:
             if of_table and comes is _Effect.OTHER and "remove" not in node.parts:
                 self._stop(
-                    f"the {node.operation} has no remove function, so it keeps the rows that it was given before"
+                    f"the {node.operation} has no remove function, so it keeps the rows that it was given earlier"
                 )
             self.converts.append(node.name)
         elif node.traits.converts:
@@ -156,14 +157,14 @@ def _own(was: NodePrint, now: NodePrint) -> _Effect:
 
 def _versions(old: UnitPrint, new: UnitPrint) -> str:
     if old.policy != new.policy:
-        return "records that cannot be processed are treated in another way"
-    return "" if old.packages == new.packages else "a package that its functions use is another"
+        return "records that cannot be processed are handled differently"
+    return "" if old.packages == new.packages else "a package that its functions use changed"
 
 
 def _shape(new: UnitPrint, derives_from: NodePrint | None, *, checked: bool) -> str:
     """Why results cannot be derived from state, or a sample cannot be recalculated without everything else."""
     if derives_from is not None and not derives_from.traits.holds_results:
-        return f"the results of a {derives_from.operation} are not in its state"
+        return f"the results of {an(noun(derives_from.operation, derives_from.traits))} are not in its state"
     if not checked:
         return ""
     above: dict[str, tuple[bool, bool]] = {}
@@ -172,7 +173,7 @@ def _shape(new: UnitPrint, derives_from: NodePrint | None, *, checked: bool) -> 
         moved = any(above[name][1] for name in node.inputs)
         if node.traits.regroups and stored:
             if node.traits.refers or moved or not _only_tables(node, new):
-                return "a key's result depends on other keys, so a sample of keys cannot be recalculated alone"
+                return "a key's result depends on other keys, so a sample of keys cannot be recalculated on its own"
             moved = True
         above[node.name] = (stored or node.stateful, moved)
     return ""
@@ -193,8 +194,8 @@ def _only_tables(node: NodePrint, unit: UnitPrint) -> bool:
     return True
 
 
-def _behind(unit: UnitPrint) -> frozenset[str]:
-    """The names of the steps behind the last one with state."""
+def _after_state(unit: UnitPrint) -> frozenset[str]:
+    """The names of the steps downstream of the last one with state."""
     nodes = {node.name: node for node in unit.nodes}
     current, found = unit.nodes[-1], set[str]()
     while not current.stateful:

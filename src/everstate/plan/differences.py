@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from everstate.plan.categories import Category, Difference
 from everstate.plan.matching import Match, source_topic, source_topics
 from everstate.plan.parts import called, changed_parts, configured, joined, part_differences
+from everstate.plan.words import an
+from everstate.topology.names import noun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +44,7 @@ def differences(old: UnitPrint | None, new: UnitPrint | None) -> tuple[Differenc
     if not found:
         # The fingerprints differ: to say nothing would leave old results in place.
         last = new.nodes[-1]
-        found = [Difference(Category.LOGIC, last.name, "Steps were put into another order.", last.location)]
+        found = [Difference(Category.LOGIC, last.name, "The steps are in a different order.", last.location)]
     return tuple(sorted(found, key=lambda difference: list(Category).index(difference.category)))
 
 
@@ -61,14 +63,14 @@ def _sources(old: UnitPrint, new: UnitPrint, match: Match) -> Iterator[Differenc
     for node in match.added:
         topic = source_topic(node)
         if topic and topic in before:
-            yield Difference(Category.LOGIC, node.name, f"The topic {topic} is read once more.", node.location)
+            yield Difference(Category.LOGIC, node.name, f"The topic {topic} is read in one more place.", node.location)
         elif topic:
-            cause = f"The topic {topic} is read, which was not before."
+            cause = f"The topic {topic} is now read."
             yield Difference(Category.NEW_SOURCE, node.name, cause, node.location, new=topic)
     for node in match.removed:
         topic = source_topic(node)
         if topic and topic in after:
-            yield Difference(Category.LOGIC, node.name, f"The topic {topic} is read once less.", node.location)
+            yield Difference(Category.LOGIC, node.name, f"The topic {topic} is read in one place fewer.", node.location)
         elif topic:
             cause = f"The topic {topic} is no longer read."
             yield Difference(Category.REMOVED_SOURCE, node.name, cause, node.location, old=topic)
@@ -80,13 +82,13 @@ def _steps(match: Match) -> Iterator[Difference]:
     for node in match.added:
         if not _of_source(node, came):
             category = _step_category(node, Category.MORE_STATE)
-            cause = f"{_an(node)} was added{', which keeps state' if node.stateful else ''}."
+            cause = f"{_an(node)}{' that keeps state' if node.stateful else ''} was added."
             yield Difference(category, node.name, cause, node.location, new=_text(node))
     went = {node.name for node in match.removed if source_topic(node)}
     for node in match.removed:
         if not _of_source(node, went):
             category = _step_category(node, Category.LESS_STATE)
-            cause = f"{_an(node)} was removed{', with its state' if node.stateful else ''}."
+            cause = f"{_an(node)} was removed{', along with its state' if node.stateful else ''}."
             yield Difference(category, node.name, cause, node.location, old=_text(node))
 
 
@@ -109,24 +111,24 @@ def _parts(match: Match, *, comparable: bool) -> Iterator[Difference]:
 
 def _rewired(match: Match) -> Iterator[Difference]:
     for was, now in match.rewired:
-        cause = f"The {called(now)} takes its rows from another step."
+        cause = f"The {called(now)} gets its rows from a different step."
         yield Difference(Category.LOGIC, now.name, cause, now.location, ", ".join(was.inputs), ", ".join(now.inputs))
 
 
 def _settings(old: UnitPrint, new: UnitPrint, match: Match) -> Iterator[Difference]:
-    """Settings with another value; each is named once, at the first step that it reaches."""
+    """Settings whose value changed; each is named once, at the first step that it reaches."""
     changed = [(now, list(changed_parts(was, now))) for was, now in match.kept]
     reached = [node for node, parts in changed if any(configured(both) for both in parts)]
     place = next(iter(reached or [node for node, parts in changed if parts]), new.nodes[-1])
     shared = [name for name in new.settings if name in old.settings]
     other = [name for name in shared if new.settings[name].digest != old.settings[name].digest]
     for name in other:
-        cause = f"The setting {name} has another value."
+        cause = f"The setting {name} changed."
         was, now = old.settings[name].text, new.settings[name].text
         yield Difference(Category.CONFIGURATION, place.name, cause, place.location, was, now)
     if not other:
         for node in reached:
-            cause = f"A setting of the {called(node)} has another value."
+            cause = f"A setting of the {called(node)} changed."
             yield Difference(Category.CONFIGURATION, node.name, cause, node.location)
 
 
@@ -134,25 +136,26 @@ def _packages(old: UnitPrint, new: UnitPrint) -> Iterator[Difference]:
     for name in sorted(old.packages.keys() | new.packages.keys()):
         was, now = old.packages.get(name), new.packages.get(name)
         if was is None:
-            yield Difference(Category.PACKAGE, "", f"The package {name} is used, which was not before.", new=now)
+            yield Difference(Category.PACKAGE, "", f"The package {name} is now used.", new=now)
         elif now is None:
             yield Difference(Category.PACKAGE, "", f"The package {name} is no longer used.", old=was)
         elif was != now:
-            yield Difference(Category.PACKAGE, "", f"The package {name} has another version.", old=was, new=now)
+            yield Difference(Category.PACKAGE, "", f"The version of the package {name} changed.", old=was, new=now)
 
 
 def _output(old: UnitPrint, new: UnitPrint) -> Iterator[Difference]:
     last = new.nodes[-1]
     if old.kind != new.kind:
-        cause = f"The output is a {new.kind}, which was a {old.kind}."
+        cause = f"The output is now a {new.kind}; it was a {old.kind}."
         yield Difference(Category.LOGIC, last.name, cause, last.location, old.kind, new.kind)
     if old.policy != new.policy:
-        cause = "Records that cannot be processed are treated in another way."
+        cause = "Records that cannot be processed are handled differently."
         yield Difference(Category.POLICY, "", cause, old=old.policy, new=new.policy)
 
 
 def _an(node: NodePrint) -> str:
-    return f"{'An' if node.operation[:1] in 'aeiou' else 'A'} {node.operation}"
+    words = an(noun(node.operation, node.traits))
+    return words[0].upper() + words[1:]
 
 
 def _text(node: NodePrint) -> str | None:

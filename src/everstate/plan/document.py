@@ -69,7 +69,7 @@ def from_json(text: str) -> Plan:
             hint="Write one: everstate plan SERVICE.py --out FILE",
         ) from error
     raise ConfigurationError(
-        f"the plan is of version {str(version)[:20]}, and version {_VERSION} is read here",
+        f"the plan has version {str(version)[:20]}, but this version of Everstate reads version {_VERSION}",
         hint="Make it again: everstate plan SERVICE.py --out FILE",
     )
 
@@ -84,7 +84,7 @@ def drift(plan: Plan, now: Plan) -> str | None:
         now: The plan as it would be made now, with the same options.
     """
     if plan.service != now.service:
-        return f"the plan is for service {plan.service}, this is {now.service}"
+        return f"the plan is for service {plan.service}, but this is {now.service}"
     before, after = ({action.output: action for action in made.actions} for made in (plan, now))
     for output in [*before, *(output for output in after if output not in before)]:
         if output not in before:
@@ -98,15 +98,15 @@ def drift(plan: Plan, now: Plan) -> str | None:
 
 def _drifted(was: Action, now: Action) -> str | None:
     if was.fingerprint != now.fingerprint:
-        return f"output {was.output} is not the one that the plan was made for: its code or configuration has changed"
+        return f"the code or configuration of output {was.output} has changed since the plan was made"
     if was.active != now.active:
-        return f"{_active(now)} of {was.output} is active, and the plan was made when it was {_active(was)}"
+        return f"{_active(now)} of {was.output} is active; when the plan was made, {_active(was)} was"
     if isinstance(now, Refuse) and not isinstance(was, Refuse):
-        return f"output {was.output} cannot be deployed any more: {now.problem}"
+        return f"output {was.output} can no longer be deployed: {now.problem}"
     if was.kind != now.kind:
-        return f"the plan says {was.kind} for output {was.output}, and now it would be {now.kind}"
+        return f"the plan says {was.kind} for output {was.output}, but now it would be {now.kind}"
     if _operational(was) != _operational(now):
-        return f"output {was.output} would get another number of shards"
+        return f"output {was.output} would get a different number of shards"
     topics = {reading.topic: reading for reading in now.sources}
     gone = [reading.topic for reading in was.sources if reading.topic not in topics]
     if gone:
@@ -125,10 +125,10 @@ def _operational(action: Action) -> list[tuple[str | None, str | None]]:
 def _lost(was: Reading, now: Reading) -> str | None:
     """What a source has lost; it may only have grown."""
     if was.end.keys() - now.end.keys():
-        return f"topic {was.topic} has {len(now.end)} partitions, and had {len(was.end)}"
+        return f"topic {was.topic} has {len(now.end)} partitions; it had {len(was.end)}"
     for partition, end in was.end.items():
-        if now.end[partition] < end:
-            return f"topic {was.topic} was made anew: partition {partition} ends at {now.end[partition]:,}, not {end:,}"
+        if (ends := now.end[partition]) < end:
+            return f"topic {was.topic} was created again: partition {partition} ends at {ends:,}, not {end:,}"
     if now.truncated and was.truncated != now.truncated:
         return f"topic {was.topic} {now.truncated}"
     return None

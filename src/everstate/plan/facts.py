@@ -51,13 +51,13 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """What a sample of a generation's inputs gives otherwise today.
+    """What a sample of a generation's inputs gives differently today.
 
     Attributes:
         what: In words.
         step: Name of the first step that differs.
         location: The user's file and line.
-        libraries: The libraries are others than they were, which explains it.
+        libraries: The libraries have changed, which explains it.
     """
 
     what: str
@@ -81,7 +81,7 @@ class Deployed:
         topics: Ids of the topics that it reads and writes, by name, as they were when it was made; one that is not
             known is not there.
         begins: Where its output's topic began then, by partition.
-        mismatch: What its sample gives otherwise with the code and libraries of today; None if nothing.
+        mismatch: What its sample gives differently with the code and libraries of today; None if nothing.
     """
 
     print: UnitPrint

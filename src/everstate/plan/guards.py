@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from everstate.errors import ConfigurationError
 from everstate.plan.actions import Retire
 from everstate.plan.preview import Counts
-from everstate.plan.words import counted
+from everstate.plan.words import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class Limits:
                 f"the share of keys {self.share} is not between 0 and 1", hint="Write 0.2 for a fifth of them."
             )
         if self.least < 0:
-            raise ConfigurationError(f"the least number of keys {self.least} is negative", hint="Use 0 for no limit.")
+            raise ConfigurationError(f"the minimum number of keys {self.least} is negative", hint="Use 0 for no limit.")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def concerns(
     file: str = "SERVICE.py",
     expired: Sequence[str] = (),
 ) -> tuple[Concern, ...]:
-    """Why an action should not be carried out unasked; empty if nothing speaks against it.
+    """Why an action should not be carried out unasked; empty if there is no reason to ask.
 
     Args:
         counts: What it would write.
@@ -101,7 +101,7 @@ def concerns(
         expired: Topics that had lost records when the generation began to read them.
     """
     expired = expired or [reading.topic for reading in action.sources if reading.truncated]
-    hint = f"If that is meant: everstate run {file} --approve"
+    hint = f"If this is intended: everstate run {file} --approve"
     return tuple(
         Concern(risk, action.output, message, hint)
         for risk, message in _seen(counts, action, limits or Limits(), expired)
@@ -133,7 +133,7 @@ def _seen(counts: Counts, action: Action, limits: Limits, expired: Sequence[str]
     if not action.publishes or not counts.stale:
         return
     if counts.stale == counts.live:
-        message = f"Every one of {counted(counts.live, 'key')} of {action.output} would be tombstoned."
+        message = f"Every key of {action.output} would be tombstoned ({counted(counts.live, 'key')})."
         yield Risk.EMPTIED_TABLE, message
     elif counts.live >= limits.least and counts.stale > Fraction(str(limits.share)) * counts.live:
         share = f"{100 * counts.stale / counts.live:.3g} %"
@@ -142,12 +142,12 @@ def _seen(counts: Counts, action: Action, limits: Limits, expired: Sequence[str]
     if counts.newly_dead:
         message = (
             f"{counted(counts.stale, 'key')} of {action.output} would be tombstoned, and "
-            f"{counted(counts.newly_dead, 'record')} dead-lettered that the active version accepts."
+            f"{counted(counts.newly_dead, 'record')} that the active version accepts would be dead-lettered."
         )
         yield Risk.DEAD_RECORDS, message
     if expired:
         message = (
             f"{counted(counts.stale, 'key')} of {action.output} would be tombstoned, perhaps only because "
-            f"{', '.join(expired)} has lost the records that they came from."
+            f"{listed(tuple(expired))} lost the records that they came from."
         )
         yield Risk.EXPIRED_HISTORY, message

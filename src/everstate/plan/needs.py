@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def needs(unit: UnitPrint) -> dict[str, Need]:
-    """What an output needs of each of its source topics: as much as the most demanding step behind it."""
+    """What an output needs of each of its source topics: as much as the most demanding step downstream."""
     nodes = {node.name: node for node in unit.nodes}
     found: dict[str, Need] = {}
     for name, node in nodes.items():

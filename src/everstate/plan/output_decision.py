@@ -95,7 +95,7 @@ class OutputDecision:
         active, wanted = self.facts.active, self.options.shards
         found = list(differences(active.print if active else None, self.new))
         if active and wanted not in {None, active.shards}:
-            cause = "The output is divided into another number of shards, which changes no result."
+            cause = "The number of shards changed, which changes no result."
             found.append(Difference(Category.SHARDS, "", cause, old=str(active.shards), new=str(wanted)))
         if active:
             found += topic_differences(active, self.new, self.facts, self.sources)
@@ -105,11 +105,11 @@ class OutputDecision:
 
     def _mismatched(self, active: Deployed, mismatch: Mismatch) -> Difference:
         if mismatch.libraries:
-            cause = f"The libraries of today calculate another result: {mismatch.what}."
+            cause = f"The installed libraries give a different result: {mismatch.what}."
             return Difference(Category.LIBRARY, "", cause, old=_versions(active.print), new=_versions(self.new))
         cause = (
-            f"The step {mismatch.step} calculates something else although its fingerprint is the same: "
-            f"{mismatch.what}. Everstate should have seen this change: please report it with the code of the step."
+            f"The step {mismatch.step} gives a different result although its fingerprint is the same: "
+            f"{mismatch.what}. Everstate should have noticed this change: please report it, with the code of the step."
         )
         return Difference(Category.MISSED, mismatch.step, cause, mismatch.location)
 
@@ -126,13 +126,13 @@ class OutputDecision:
 
     @cached_property
     def _pending(self) -> Deployed | None:
-        """A generation of this very version that is half built or prepared, and can go on."""
+        """A generation of this very version that is half built or prepared, and can be resumed."""
         pending = self.facts.pending
         return pending if pending is not None and self._is_this(pending) else None
 
     @property
     def _given_up(self) -> int | None:
-        """The generation that is being built, unless it is the one to go on with."""
+        """The generation that is being built, unless it is the one to resume."""
         return self.facts.pending.generation if self.facts.pending else None
 
     def _is_this(self, deployed: Deployed) -> bool:
@@ -179,19 +179,19 @@ class OutputDecision:
         migrates = self.on_change == "migrate"
         reason = obstacle(active.print, self.new, converts=migrates)
         if any(difference.category is Category.SHARDS for difference in self._differences):
-            reason = reason or "the shards are others"
+            reason = reason or "the number of shards changed"
         if any(difference.category is Category.RECREATED_SOURCE for difference in self._differences):
             reason = reason or "a source topic was created again"
         if active.mismatch is not None and (migrates or not active.mismatch.libraries):
-            word = "the libraries of today calculate" if active.mismatch.libraries else "the code calculates"
-            reason = reason or f"{word} another result"
+            word = "the installed libraries give" if active.mismatch.libraries else "the code gives"
+            reason = reason or f"{word} a different result"
         if reason:
-            word = "migrated" if migrates else "carried on"
+            word = "migrated" if migrates else "carried over"
             return self._recalculate(instead=f"State cannot be {word}: {reason}.")
         if not migrates:
             return Continue(**self._base, sources=self._readings(replay=False), discards=self._given_up)
         if self._pending is not None and not self._pending.migrated:
-            return self._recalculate(instead="It is being recalculated already.")
+            return self._recalculate(instead="It is already being recalculated.")
         if problems := list(self._gaps()):
             return self._refuse(problems)  # the sample that proves the conversion is recalculated from history
         checked = conversion(active.print, self.new).checked
@@ -242,11 +242,14 @@ class OutputDecision:
             facts = self.sources.get(topic, SourceFacts(topic=topic, exists=False))
             upstream = self.upstream.get(topic)
             if isinstance(upstream, Refuse) and not facts.exists:
-                yield f"topic {topic} does not exist yet, and the output that makes it is refused", "See there."
+                yield (
+                    f"topic {topic} does not exist yet, and the output that writes it is refused",
+                    "Fix that output first.",
+                )
             elif self._is_missing(topic):
                 yield f"topic {topic} does not exist", f"Create it: everstate topic create {topic}"
             elif facts.problem:
-                yield f"topic {topic} cannot be read: {facts.problem}", f"See it: everstate topic describe {topic}"
+                yield f"topic {topic} cannot be read: {facts.problem}", f"Look at it: everstate topic describe {topic}"
 
     def _gaps(self) -> Iterator[tuple[str, str]]:
         """What is gone of the history that the output needs, each with what to do."""
@@ -258,8 +261,8 @@ class OutputDecision:
                 command = f"everstate run {self.options.file} --accept-truncated {topic}"
                 future = ""
                 if need is Need.ALL:
-                    future = " A source that is declared with keep_history=True is archived before records go."
-                yield f"topic {topic} {lost}", f"Go on with what is left: {command}.{future}"
+                    future = " A source declared with keep_history=True is archived before its records go."
+                yield f"topic {topic} {lost}", f"Continue with what is left: {command}.{future}"
 
     def _readings(self, *, replay: bool = True) -> tuple[Reading, ...]:
         """What is read of each source: all that is needed of its past, or nothing but what comes."""
@@ -280,7 +283,7 @@ class OutputDecision:
     def _rest(self, deployed: Deployed) -> tuple[Reading, ...]:
         """What a generation that stopped has not read yet."""
         return tuple(
-            Reading(topic, records=_behind(facts, deployed.end.get(topic, {})), start=facts.start, end=facts.end)
+            Reading(topic, records=_unread(facts, deployed.end.get(topic, {})), start=facts.start, end=facts.end)
             for topic, _, facts in self._needed()
         )
 
@@ -299,7 +302,7 @@ def _kept(facts: SourceFacts, need: Need) -> int:
     return facts.kept if need is Need.ALL else 0
 
 
-def _behind(facts: SourceFacts, stands: Offsets) -> int:
+def _unread(facts: SourceFacts, stands: Offsets) -> int:
     """Records between where a generation stands and the end."""
     first = {partition: max(facts.start.get(partition, 0), stands.get(partition, 0)) for partition in facts.end}
     return sum(max(end - first[partition], 0) for partition, end in facts.end.items())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from everstate.plan.categories import Category, Difference
 from everstate.plan.matching import source_topic
+from everstate.topology.names import noun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ _CATEGORIES: Final[dict[PartKind, Category]] = {
     "parameter": Category.LOGIC,
     "semantics": Category.LOGIC,
 }
-#: Kinds of parts that may hold code, which is looked at in one way or another.
+#: Kinds of parts that may hold code, which versions of Everstate may read differently.
 _WITH_CODE: Final[frozenset[PartKind]] = frozenset({"function", "grouping", "parameter"})
 
 
@@ -41,7 +42,7 @@ def part_differences(
         old: The step as it was.
         new: The step as it is.
         fed_otherwise: The steps that feed it give other columns or keys than before.
-        comparable: Both were looked at in the same way.
+        comparable: The same way of reading code made both.
     """
     changed = [both for both in changed_parts(old, new) if not configured(both)]
     changed = _by_hand(changed, new, fed_otherwise=fed_otherwise)
@@ -55,9 +56,9 @@ def part_differences(
         was, now = joined(part for part, _ in group), joined(part for _, part in group)
         alike = was == now
         if semantics:
-            cause = f"Everstate calculates the {called(new)} in another way."
+            cause = f"Everstate now calculates the {called(new)} differently."
         elif not comparable and alike and any(_kind(both) in _WITH_CODE for both in group):
-            cause = f"This version of Everstate looks at code in another way, so the {called(new)} may have changed."
+            cause = f"This version of Everstate reads code differently, so the {called(new)} may have changed."
         else:
             cause = _cause(category, new, group)
         yield Difference(category, new.name, cause, location, None if alike else was, None if alike else now)
@@ -80,7 +81,7 @@ def configured(both: Both) -> bool:
 def called(node: NodePrint) -> str:
     """A step in a sentence."""
     topic = source_topic(node)
-    return f"source {topic}" if topic else node.operation
+    return f"source {topic}" if topic else noun(node.operation, node.traits)
 
 
 def joined(parts: Iterable[Part | None]) -> str | None:
@@ -117,12 +118,12 @@ def _location(both: Both, node: NodePrint) -> str:
 
 def _cause(category: Category, node: NodePrint, group: list[Both]) -> str:
     if category is Category.SOURCE_KEY:
-        return f"The key of the {called(node)} is another."
+        return f"The key of the {called(node)} changed."
     if category is Category.SCHEMA:
-        return f"The schema of the {called(node)} is another."
+        return f"The schema of the {called(node)} changed."
     if category is Category.GROUPING:
-        return f"The {called(node)} goes by another key."
+        return f"The {called(node)} uses a different key."
     names = {part.text for part in group[0] if part is not None and part.kind == "function"}
     if len(group) == len(names) == 1:
-        return f"The function {names.pop()} of the {called(node)} was changed."
-    return f"The {called(node)} was changed."
+        return f"The function {names.pop()} of the {called(node)} changed."
+    return f"The {called(node)} changed."

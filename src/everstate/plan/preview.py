@@ -11,7 +11,7 @@ class Counts:
 
     Attributes:
         new: Keys that the topic does not have.
-        changed: Keys that get another value.
+        changed: Keys whose value changes.
         stale: Keys that the new version does not produce, and that get a tombstone.
         unchanged: Keys for which nothing is written.
         newly_dead: Records that the active version accepted and the new one dead-letters.
@@ -66,7 +66,7 @@ class Preview:
         changed: Some of the changed ones.
         stale: Some of the stale ones.
         dead: Some of the records that are newly dead.
-        upstream: Outputs of the same service that it reads and that change as well: the counts do not have what these
+        upstream: Outputs of the same service that it reads and that change as well: the counts leave out what these
             will publish, since nothing of it is on their topics yet.
     """
 

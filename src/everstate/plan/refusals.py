@@ -1,4 +1,4 @@
-"""What is raised where a plan refuses an output and someone wants to carry it out all the same."""
+"""What is raised where a plan refuses an output and someone wants to carry it out anyway."""
 
 from __future__ import annotations
 

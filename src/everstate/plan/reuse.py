@@ -1,4 +1,4 @@
-"""Whether a new version can carry on the state of the active one."""
+"""Whether the state of the active version can be carried over to a new one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from everstate.plan.conversion import conversion
 from everstate.plan.matching import Match, source_topics
 from everstate.plan.needs import downstream
 from everstate.plan.parts import changed_parts
+from everstate.plan.words import an
+from everstate.topology.names import noun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,28 +35,28 @@ def obstacle(old: UnitPrint, new: UnitPrint, *, converts: bool) -> str:
 
 def _obstacles(old: UnitPrint, new: UnitPrint, *, converts: bool) -> Iterator[str]:
     if old.kind != new.kind:
-        yield f"the output is a {new.kind} now"
+        yield f"the output is now a {new.kind}"
     if source_topics(old) != source_topics(new):
-        yield "it reads other topics"
+        yield "it reads different topics"
     match = Match.of(old, new)
-    yield from (f"the {node.operation} has no state yet" for node in match.added if node.stateful)
-    yield from (f"a {node.operation} was removed with its state" for node in match.removed if node.stateful)
-    yield from (f"a {node.operation} was added" for node in match.added if _moves(node))
-    yield from (f"a {node.operation} was removed" for node in match.removed if _moves(node))
+    yield from (f"the {_noun(node)} has no state yet" for node in match.added if node.stateful)
+    yield from (f"{an(_noun(node))} was removed along with its state" for node in match.removed if node.stateful)
+    yield from (f"{an(_noun(node))} was added" for node in match.added if _moves(node))
+    yield from (f"{an(_noun(node))} was removed" for node in match.removed if _moves(node))
     if _crossed(old, match) or match.rewired:
-        yield "its steps take their rows from others than before"
+        yield "its steps get their rows from different steps than before"
     if not converts:
         yield from _taken_back(old, new, match)
     for was, now in match.kept:
         kinds = {part.kind for both in changed_parts(was, now) for part in both if part is not None}
         if kinds & _PLACING:
-            yield f"the {now.operation} goes by another key"
+            yield f"the {_noun(now)} uses a different key"
         if not converts and _stores_otherwise(now, kinds - _PLACING, fed_otherwise=now.name in match.fed_otherwise):
-            yield f"the {now.operation} stores something else"
+            yield f"the {_noun(now)} now stores something different"
 
 
 def _taken_back(old: UnitPrint, new: UnitPrint, match: Match) -> Iterator[str]:
-    """Steps between a table and its aggregate that are others now.
+    """Steps between a table and its aggregate that have changed.
 
     A change of a row takes back what its old value added. The new step would look at that old value in its own way, and
     take back what was never added.
@@ -66,11 +68,16 @@ def _taken_back(old: UnitPrint, new: UnitPrint, match: Match) -> Iterator[str]:
         for node in nodes:
             on_table = not node.stateful and node.inputs and tables.issuperset(node.inputs)
             if on_table and not retracting.isdisjoint(downstream(unit, node.name)):
-                yield f"a {node.operation} was {word} before an aggregate that takes back what earlier rows added"
+                step = an(_noun(node))
+                yield f"{step} was {word} upstream of an aggregate that takes back what earlier rows added"
+
+
+def _noun(node: NodePrint) -> str:
+    return noun(node.operation, node.traits)
 
 
 def _moves(node: NodePrint) -> bool:
-    """Whether rows lie elsewhere behind a step than before it."""
+    """Whether rows lie elsewhere downstream of a step than upstream of it."""
     return node.traits.scatters and bool(node.inputs)
 
 

@@ -72,7 +72,8 @@ def text(plan: Plan, *, limits: Limits | None = None, root: str = "") -> tuple[L
 
 def _headline(plan: Plan) -> str:
     if plan.refusals:
-        return f"Service {plan.service} cannot be started: {listed(tuple(a.output for a in plan.refusals))}."
+        refused = tuple(action.output for action in plan.refusals)
+        return f"Service {plan.service} cannot start: {listed(refused)} {'is' if len(refused) == 1 else 'are'} refused."
     if not plan.changes:
         return f"Service {plan.service}: nothing changes."
     return f"Service {plan.service}: {len(plan.changes)} of {counted(len(plan.actions), 'output')} would change."
@@ -92,7 +93,7 @@ def _action(action: Action, preview: Preview | None, root: str) -> Iterator[Line
     if isinstance(action, (Begin, Recalculate, Restore)) and action.records:
         yield (Span(f"  takes {_time(action.estimate)}"),)
     if isinstance(action, Migrate) and action.checked:
-        yield (Span(f"  takes {_time(action.estimate)} if it must be recalculated"),)
+        yield (Span(f"  takes {_time(action.estimate)}, if it has to be recalculated"),)
     if action.ordered and action.publishes:
         yield (Span(f"  depends on the order of arrival: {', '.join(action.ordered)}"),)
     yield from _circumstances(action)
@@ -118,26 +119,26 @@ def _difference(difference: Difference, root: str) -> Line:
 
 def _reading(reading: Reading) -> Iterator[Line]:
     if reading.records:
-        archived = f", {reading.archived:,} of them from the archive" if reading.archived else ""
-        yield (Span(f"  reads {counted(reading.records, 'record')} of {reading.topic}{archived}"),)
+        archived = f", {reading.archived:,} of them in the archive" if reading.archived else ""
+        yield (Span(f"  reads {counted(reading.records, 'record')} from {reading.topic}{archived}"),)
     if reading.truncated:
-        yield Span("  not whole: ", Style.WARNING), Span(f"topic {reading.topic} {reading.truncated}")
+        yield Span("  incomplete: ", Style.WARNING), Span(f"topic {reading.topic} {reading.truncated}")
 
 
 def _time(estimate: Estimate) -> str:
-    how = "as measured before" if estimate.measured else "assumed"
+    how = "measured earlier" if estimate.measured else "assumed"
     return f"about {duration(estimate.seconds)} at {estimate.rate:,.0f} records a second ({how})"
 
 
 def _circumstances(action: Action) -> Iterator[Line]:
     if isinstance(action, Recalculate) and action.asked:
-        yield (Span("  asked for with --recalculate"),)
+        yield (Span("  requested with --recalculate"),)
     if isinstance(action, Restore) and action.asked:
-        yield (Span("  asked for with everstate rollback"),)
+        yield (Span("  requested with everstate rollback"),)
     if isinstance(action, Recalculate) and action.instead:
         yield (Span(f"  {action.instead}"),)
     if isinstance(action, (Begin, Recalculate, Migrate)) and action.resumes is not None:
-        yield (Span(f"  goes on with generation {action.resumes}, which is prepared or half built"),)
+        yield (Span(f"  resumes generation {action.resumes}, which was prepared or left half built"),)
     if action.discards is not None:
         yield (Span(f"  discards generation {action.discards}, which is being built"),)
 
@@ -152,9 +153,9 @@ def _preview(preview: Preview) -> Iterator[Line]:
         Span(f", {counts.unchanged:,} unchanged; {counted(counts.written, 'record')} to write"),
     )
     if not preview.kept:
-        yield (Span("  what the preview has built is not kept: it was little, and the run recalculates it"),)
+        yield (Span("  this preview was small, so nothing of it is kept: the run recalculates"),)
     if preview.upstream:
-        yield (Span(f"  what changes in {listed(preview.upstream)} comes on top of these counts"),)
+        yield (Span(f"  these counts leave out what changes in {listed(preview.upstream)}"),)
     for sign, samples in (("+", preview.new), ("~", preview.changed), ("-", preview.stale)):
         yield from (_sample(sign, sample) for sample in samples)
     if counts.newly_dead:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from everstate.plan.categories import Category, Difference
 from everstate.plan.matching import source_topics
+from everstate.plan.words import counted
 from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
@@ -20,17 +21,18 @@ def topic_differences(
 ) -> Iterator[Difference]:
     """What has happened to the topics of the active generation since it was made."""
     for topic in recreated(active, new, sources):
-        cause = f"The topic {topic} was deleted and created again, so its records are others than those that were read."
+        cause = f"The topic {topic} was deleted and created again, so its records are not the ones that were read."
         yield Difference(Category.RECREATED_SOURCE, topic, cause)
     output = new.nodes[-1]
     for topic in (new.output, dead_letter_topic(new.output)):
         if topic in active.topics and facts.topics.get(topic) != active.topics[topic]:
             again = " and created again" if topic in facts.topics else ""
-            cause = f"The topic {topic} was deleted{again}, with what the output had published there."
+            cause = f"The topic {topic} was deleted{again}, along with everything the output had published there."
             yield Difference(Category.OUTPUT_TOPIC, output.name, cause, output.location)
         elif topic == new.output and new.kind == "table" and (gone := _moved(active, facts)):
             cause = (
-                f"The topic {topic} has lost its oldest records ({gone} of them), which may be the last of their keys."
+                f"The topic {topic} has lost {counted(gone, 'record')} from its beginning; the latest values of some "
+                "keys may be gone."
             )
             yield Difference(Category.OUTPUT_TOPIC, output.name, cause, output.location)
 

@@ -29,6 +29,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def an(noun: str) -> str:
+    """A noun with its article.
+
+    Example:
+        >>> an("filter"), an("aggregate")
+        ('a filter', 'an aggregate')
+    """
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
 def listed(names: tuple[str, ...]) -> str:
     """Names in a sentence.
 

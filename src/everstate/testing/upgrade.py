@@ -232,7 +232,7 @@ class Change:
         found = concerns(counts, action)
         if decision(found, self.approval) is not Policy.APPROVE:
             raise ApprovalNeededError(
-                "; ".join(concern.message for concern in found), hint="upgrade(approval='approve')"
+                " ".join(concern.message for concern in found), hint="upgrade(approval='approve')"
             )
 
     def _active_facts(self, run: UnitRun, unit: Unit | None) -> OutputFacts:

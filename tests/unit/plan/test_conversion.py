@@ -114,17 +114,17 @@ def test_conversion_of_what_can_be_converted(before, after, checked) -> None:
         (
             described(lambda o: folded(1)(o.filter(col("amount") > 1))),
             described(lambda o: folded(1, migrate=migrate)(o.filter(col("amount") > 2))),
-            "the aggregate has no remove function, so it keeps the rows that it was given before",
+            "the aggregate has no remove function, so it keeps the rows that it was given earlier",
         ),
         (
             described(same),
             described(same, WIDER, policy="skip"),
-            "records that cannot be processed are treated in another way",
+            "records that cannot be processed are handled differently",
         ),
         (
             described(lambda o: o.rekey("customer").group_by("amount").agg(n=es.count())),
             described(lambda o: o.rekey("customer").group_by("amount").agg(n=es.count()), WIDER),
-            "a key's result depends on other keys, so a sample of keys cannot be recalculated alone",
+            "a key's result depends on other keys, so a sample of keys cannot be recalculated on its own",
         ),
         (
             described(lambda o: o.join(o.rekey("customer").drop("id"), on="customer")),

@@ -70,7 +70,7 @@ def test_decide_first_deployment_on_a_topic_with_keys_says_so() -> None:
     action = only(totals(), OutputFacts(keys=7))
     assert isinstance(action, Begin)
     assert action.keys == 7
-    assert "has 7 keys already" in action.follows
+    assert "already has 7 keys" in action.follows
 
 
 def test_decide_unchanged_output_does_nothing() -> None:
@@ -192,7 +192,7 @@ def test_decide_continue_carries_on_where_stored_state_fits() -> None:
 def test_decide_continue_recalculates_where_stored_state_does_not_fit() -> None:
     action = only(totals(by="country"), running(totals()), on_change="continue")
     assert isinstance(action, Recalculate)
-    assert action.instead == "State cannot be carried on: the aggregate goes by another key."
+    assert action.instead == "State cannot be carried over: the aggregate uses a different key."
 
 
 def folded(add: str, *, migrates: bool = False) -> UnitPrint:
@@ -249,14 +249,14 @@ def test_decide_migrate_of_libraries_that_calculate_otherwise_recalculates() -> 
 def test_decide_migrate_recalculates_where_keys_are_others() -> None:
     action = only(totals(by="country"), running(totals()), on_change="migrate")
     assert isinstance(action, Recalculate)
-    assert action.instead == "State cannot be migrated: the aggregate goes by another key."
+    assert action.instead == "State cannot be migrated: the aggregate uses a different key."
 
 
 @pytest.mark.parametrize("on_change", ["continue", "migrate"])
 def test_decide_other_shards_are_recalculated_whatever_is_declared(on_change) -> None:
     action = only(totals(), running(totals()), on_change=on_change, shards=4)
     assert isinstance(action, Recalculate)
-    assert "the shards are others" in action.instead
+    assert "the number of shards changed" in action.instead
 
 
 # Sources
@@ -286,7 +286,7 @@ def test_decide_truncated_source_is_refused_with_what_is_missing() -> None:
     assert action.problem == (
         "topic orders has lost 1,200 records to retention; it begins at offset 1,000 in partition 0, 200 in partition 1"
     )
-    assert action.hint.startswith("Go on with what is left: everstate run SERVICE.py --accept-truncated orders")
+    assert action.hint.startswith("Continue with what is left: everstate run SERVICE.py --accept-truncated orders")
     assert action.truncated
     assert [d.category for d in action.differences] == [Category.GROUPING]
 
@@ -331,7 +331,7 @@ def test_decide_chain_is_in_topological_order_and_touches_only_what_changed() ->
     assert isinstance(upstream, Recalculate)
     assert isinstance(downstream, Keep)
     assert downstream.consumes == ("totals",)
-    assert downstream.follows == "Generation 5 goes on as it is and takes in what differs in totals."
+    assert downstream.follows == "Generation 5 carries on unchanged, and consumes what changes in totals."
     assert plan.changes == (upstream,)
 
 
@@ -379,7 +379,7 @@ def test_decide_output_that_was_never_active_is_given_up() -> None:
     facts = {"vips": OutputFacts(pending=Deployed(print=vips(), generation=1))}
     action = decide("shop", [], facts, {}).action("vips")
     assert (action.active, action.discards) == (None, 1)
-    assert action.follows == "The generation that is being built is given up."
+    assert action.follows == "The generation that is being built is discarded."
 
 
 def test_decide_outputs_that_read_each_other_keep_the_order_of_declaration() -> None:
@@ -464,9 +464,9 @@ def test_decide_source_that_was_created_again_recalculates_whatever_was_declared
 @pytest.mark.parametrize(
     ("topics", "begins", "said"),
     [
-        ({"totals.dlq": "id-3"}, {}, "was deleted, with"),
+        ({"totals.dlq": "id-3"}, {}, "was deleted, along with"),
         ({**PRESENT, "totals": "id-9"}, {0: 0}, "was deleted and created again"),
-        (PRESENT, {0: 8}, "has lost its oldest records (3 of them)"),
+        (PRESENT, {0: 8}, "has lost 3 records from its beginning"),
     ],
 )
 def test_decide_output_topic_that_is_lost_is_published_again_from_state(topics, begins, said) -> None:

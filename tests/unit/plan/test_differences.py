@@ -69,8 +69,8 @@ def test_differences_joined_source_is_a_new_topic_and_more_state() -> None:
         ("more intermediate state", "totals/join", None, "how=inner"),
     ]
     first, second = differences(totals(), joined())
-    assert (first.cause, first.location) == ("The topic people is read, which was not before.", "shop.py:4")
-    assert (second.cause, second.location) == ("A join was added, which keeps state.", "shop.py:8")
+    assert (first.cause, first.location) == ("The topic people is now read.", "shop.py:4")
+    assert (second.cause, second.location) == ("A join that keeps state was added.", "shop.py:8")
 
 
 def test_differences_join_taken_away_is_a_removed_topic_and_less_state() -> None:
@@ -78,7 +78,7 @@ def test_differences_join_taken_away_is_a_removed_topic_and_less_state() -> None
         ("removed source topic", "people", "people", None),
         ("less intermediate state", "totals/join", "how=inner", None),
     ]
-    assert differences(joined(), totals())[1].cause == "A join was removed, with its state."
+    assert differences(joined(), totals())[1].cause == "A join was removed, along with its state."
 
 
 def test_differences_replaced_source_is_one_removed_and_one_new_topic() -> None:
@@ -110,7 +110,7 @@ def test_differences_topic_read_twice_is_no_new_topic() -> None:
         ("changed logic", "orders#2"),
         ("changed logic", "totals/merge"),
     ]
-    assert "read once less" in differences(new, old)[0].cause
+    assert "read in one place fewer" in differences(new, old)[0].cause
 
 
 def test_differences_other_key_of_a_source_is_a_changed_source_key() -> None:
@@ -119,7 +119,7 @@ def test_differences_other_key_of_a_source_is_a_changed_source_key() -> None:
     (difference,) = differences(totals(), new)
     assert difference.category is Category.SOURCE_KEY
     assert (difference.cause, difference.old, difference.new) == (
-        "The key of the source orders is another.",
+        "The key of the source orders changed.",
         "id",
         "order_id",
     )
@@ -184,7 +184,7 @@ def test_differences_other_value_of_a_setting_is_changed_configuration() -> None
     assert difference.category is Category.CONFIGURATION
     assert (difference.node, difference.location) == ("orders/filter", "shop.py:5")
     assert (difference.cause, difference.old, difference.new) == (
-        "The setting limit has another value.",
+        "The setting limit changed.",
         "10",
         "20",
     )
@@ -207,14 +207,14 @@ def test_differences_setting_and_logic_changed_together_are_both_named() -> None
 def test_differences_setting_without_a_name_is_still_configuration() -> None:
     old, new = (replace(configured(limit), settings={}) for limit in ("10", "20"))
     assert [(d.category, d.cause) for d in differences(old, new)] == [
-        (Category.CONFIGURATION, "A setting of the filter has another value.")
+        (Category.CONFIGURATION, "A setting of the filter changed.")
     ]
 
 
 def test_differences_other_predicate_is_changed_logic() -> None:
     (difference,) = differences(totals(), totals(predicate="amount > 5"))
     assert difference.category is Category.LOGIC
-    assert (difference.node, difference.cause) == ("orders/filter", "The filter was changed.")
+    assert (difference.node, difference.cause) == ("orders/filter", "The filter changed.")
     assert (difference.old, difference.new) == ("amount > 0", "amount > 5")
     assert difference.location == "shop.py:5"
 
@@ -230,7 +230,7 @@ def test_differences_other_function_of_one_name_names_it_and_its_own_line() -> N
         return unit("seen", source("orders"), mapped)
 
     (difference,) = differences(version("a"), version("b"))
-    assert difference.cause == "The function price of the map was changed."
+    assert difference.cause == "The function price of the map changed."
     assert (difference.location, difference.old, difference.new) == ("prices.py:2", None, None)
 
 
@@ -251,7 +251,7 @@ def test_differences_other_semantics_of_an_operation_says_who_changed() -> None:
     (difference,) = differences(version("1"), version("2"))
     assert (difference.category, difference.cause) == (
         Category.LOGIC,
-        "Everstate calculates the filter in another way.",
+        "Everstate now calculates the filter differently.",
     )
 
 
@@ -269,8 +269,8 @@ def test_differences_added_rekey_is_changed_grouping() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "cause"),
     [
-        ("2.0", "2.1", "The package numpy has another version."),
-        (None, "2.1", "The package numpy is used, which was not before."),
+        ("2.0", "2.1", "The version of the package numpy changed."),
+        (None, "2.1", "The package numpy is now used."),
         ("2.0", None, "The package numpy is no longer used."),
     ],
 )
@@ -294,7 +294,7 @@ def test_differences_of_functions_that_were_looked_at_otherwise_say_so() -> None
     old = with_node(totals(), "orders/filter", parts=code)
     new = with_node(totals(), "orders/filter", parts={"predicate": part("function", "kept", digest="now")})
     causes = {scheme: differences(old, replace(new, scheme=scheme))[0].cause for scheme in (1, 2)}
-    assert causes[2] == "This version of Everstate looks at code in another way, so the filter may have changed."
+    assert causes[2] == "This version of Everstate reads code differently, so the filter may have changed."
     assert causes[1] != causes[2]
 
 

@@ -72,7 +72,7 @@ def test_document_of_every_kind_of_action_is_read_back_the_same(kind, plan) -> N
 
 def test_document_says_what_follows_and_what_needs_approval() -> None:
     known = json.loads(to_json(whole_story()))
-    assert known["actions"][0]["follows"].startswith("A new generation is built beside generation 3")
+    assert known["actions"][0]["follows"].startswith("A new generation is built alongside generation 3")
     assert [(c["output"], c["risk"]) for c in known["concerns"]] == [
         ("totals", "many tombstones"),
         ("totals", "dead records"),
@@ -89,7 +89,7 @@ def test_document_that_is_no_plan_is_refused(text) -> None:
 
 
 def test_document_of_another_version_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="of version 1, and version 2 is read here"):
+    with pytest.raises(ConfigurationError, match="has version 1, but this version of Everstate reads version 2"):
         from_json('{"version": 1}')
 
 
@@ -129,27 +129,27 @@ def test_drift_accepted_truncation_of_a_prepared_generation_is_none() -> None:
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        (replace(PLANNED, service="other"), "the plan is for service shop, this is other"),
-        (single(totals(by="y"), totals()), "output totals is not the one that the plan was made for"),
+        (replace(PLANNED, service="other"), "the plan is for service shop, but this is other"),
+        (single(totals(by="y"), totals()), "the code or configuration of output totals has changed"),
         (
             single(totals(by="x"), totals(), replace(ORDERS, exists=False)),
-            "output totals cannot be deployed any more: topic orders does not exist",
+            "output totals can no longer be deployed: topic orders does not exist",
         ),
         (
             single(totals(by="x"), totals(), replace(ORDERS, missing=3)),
-            "output totals cannot be deployed any more: topic orders has lost 3 records",
+            "output totals can no longer be deployed: topic orders has lost 3 records",
         ),
         (
             single(totals(by="x"), totals(by="x")),
-            "the plan says recalculate for output totals, and now it would be nothing",
+            "the plan says recalculate for output totals, but now it would be nothing",
         ),
-        (single(totals(by="x")), "no generation of totals is active, and the plan was made when it was generation 3"),
-        (single(totals(by="x"), totals(), shards=4), "output totals would get another number of shards"),
+        (single(totals(by="x")), "no generation of totals is active; when the plan was made, generation 3 was"),
+        (single(totals(by="x"), totals(), shards=4), "output totals would get a different number of shards"),
         (
             single(totals(by="x"), totals(), replace(ORDERS, end={0: 5, 1: 4})),
-            "topic orders was made anew: partition 0 ends at 5, not 6",
+            "topic orders was created again: partition 0 ends at 5, not 6",
         ),
-        (single(totals(by="x"), totals(), replace(ORDERS, end={0: 6})), "topic orders has 1 partitions, and had 2"),
+        (single(totals(by="x"), totals(), replace(ORDERS, end={0: 6})), "topic orders has 1 partitions; it had 2"),
         (
             single(totals(by="x"), totals(), replace(ORDERS, missing=3), accept_truncated=("orders",)),
             "topic orders has lost 3 records to retention",
@@ -175,4 +175,4 @@ def test_drift_of_a_chain_names_the_first_output_that_drifted() -> None:
     now = whole_story(prints=prints, sources=SOURCES)
     found = drift(whole_story(), now)
     assert found is not None
-    assert found.startswith("output totals ")
+    assert found.startswith("the code or configuration of output totals ")

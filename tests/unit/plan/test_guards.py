@@ -37,7 +37,7 @@ def test_concerns_one_key_more_than_a_fifth_is_many_tombstones() -> None:
     (concern,) = concerns(Counts(stale=21, unchanged=79), RECALCULATE)
     assert concern.risk is Risk.MANY_TOMBSTONES
     assert concern.message == "21 of 100 keys of totals (21 %) would be tombstoned."
-    assert concern.hint == "If that is meant: everstate run SERVICE.py --approve"
+    assert concern.hint == "If this is intended: everstate run SERVICE.py --approve"
 
 
 def test_concerns_table_of_ninety_nine_keys_is_too_small_for_the_share() -> None:
@@ -85,7 +85,7 @@ def test_concerns_tombstones_of_a_truncated_source_are_one_below_any_share() -> 
     assert risks(truncated, changed=1, unchanged=99) == []
     (concern,) = concerns(Counts(stale=1, unchanged=99), RECALCULATE, expired=["orders"])
     assert concern.message == (
-        "1 key of totals would be tombstoned, perhaps only because orders has lost the records that they came from."
+        "1 key of totals would be tombstoned, perhaps only because orders lost the records that they came from."
     )
 
 

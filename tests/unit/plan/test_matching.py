@@ -34,13 +34,13 @@ def test_match_filter_inserted_before_ten_renames_none() -> None:
 
 
 def test_match_filter_replaced_is_changed() -> None:
-    assert steps(chain("a", "b", "c"), chain("a", "x", "c")) == [("The filter was changed.", "b", "x")]
+    assert steps(chain("a", "b", "c"), chain("a", "x", "c")) == [("The filter changed.", "b", "x")]
 
 
 def test_match_filter_inserted_and_another_changed_are_told_apart() -> None:
     assert steps(chain("a", "b"), chain("x", "a", "c")) == [
         ("A filter was added.", None, "x"),
-        ("The filter was changed.", "b", "c"),
+        ("The filter changed.", "b", "c"),
     ]
 
 
@@ -58,8 +58,8 @@ def test_match_step_replaced_by_one_of_another_kind_is_removed_and_added() -> No
 def test_match_steps_in_another_order_are_rewired() -> None:
     found = differences(chain("a", "b"), chain("b", "a"))
     assert {d.cause for d in found} == {
-        "The filter takes its rows from another step.",
-        "The aggregate takes its rows from another step.",
+        "The filter gets its rows from a different step.",
+        "The aggregate gets its rows from a different step.",
     }
     match = Match.of(chain("a", "b"), chain("b", "a"))
     assert (match.added, match.removed) == ((), ())
@@ -86,8 +86,8 @@ def test_match_equal_steps_on_two_chains_keep_to_their_own() -> None:
             join,
         )
 
-    assert steps(version("x", "x"), version("x", "y")) == [("The filter was changed.", "x", "y")]
-    assert steps(version("x", "x"), version("y", "x")) == [("The filter was changed.", "x", "y")]
+    assert steps(version("x", "x"), version("x", "y")) == [("The filter changed.", "x", "y")]
+    assert steps(version("x", "x"), version("y", "x")) == [("The filter changed.", "x", "y")]
 
 
 def test_match_everything_of_one_print_with_itself() -> None:

@@ -38,12 +38,12 @@ def test_obstacle_what_leaves_stored_state_alone_is_none(old, new) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (totals(), totals(by="country"), "the aggregate goes by another key"),
-        (totals(), totals(kind="stream"), "the output is a stream now"),
-        (with_filter(), unit("out", source("people"), table("people")), "it reads other topics"),
-        (seen(stateful=False), seen(), "the stateful has no state yet"),
-        (seen(), seen(stateful=False), "a stateful was removed with its state"),
-        (with_filter(), unit("out", source("orders", key="x"), table("orders")), "the source goes by another key"),
+        (totals(), totals(by="country"), "the aggregate uses a different key"),
+        (totals(), totals(kind="stream"), "the output is now a stream"),
+        (with_filter(), unit("out", source("people"), table("people")), "it reads different topics"),
+        (seen(stateful=False), seen(), "the stateful function has no state yet"),
+        (seen(), seen(stateful=False), "a stateful function was removed along with its state"),
+        (with_filter(), unit("out", source("orders", key="x"), table("orders")), "the source uses a different key"),
     ],
 )
 def test_obstacle_what_moves_rows_to_other_keys_always_is(old, new, reason, converts) -> None:
@@ -53,10 +53,10 @@ def test_obstacle_what_moves_rows_to_other_keys_always_is(old, new, reason, conv
 @pytest.mark.parametrize(
     ("new", "reason"),
     [
-        (totals(result="mean(amount)"), "the aggregate stores something else"),
+        (totals(result="mean(amount)"), "the aggregate now stores something different"),
         (
             unit("totals", source("orders", schema="id: str"), *totals().nodes[1:-1]),
-            "the source stores something else",
+            "the source now stores something different",
         ),
     ],
 )
@@ -70,7 +70,7 @@ def test_obstacle_rows_with_other_columns_before_a_join_are_one() -> None:
         join = node("out/join", "a/select", "b/table", stateful=True, schema=part("schema", "fixed by its joiner"))
         return unit("out", source("a"), table("a"), select, source("b"), table("b"), join)
 
-    assert obstacle(version("x"), version("x, y"), converts=False) == "the join stores something else"
+    assert obstacle(version("x"), version("x, y"), converts=False) == "the join now stores something different"
 
 
 def joined(*topics: str) -> UnitPrint:
@@ -80,7 +80,7 @@ def joined(*topics: str) -> UnitPrint:
 
 def test_obstacle_sides_of_a_join_that_change_places_are_one() -> None:
     assert obstacle(joined("a", "b"), joined("a", "b"), converts=False) == ""
-    assert obstacle(joined("a", "b"), joined("b", "a"), converts=False).startswith("its steps take their rows")
+    assert obstacle(joined("a", "b"), joined("b", "a"), converts=False).startswith("its steps get their rows")
 
 
 def test_obstacle_stream_that_gets_another_key_on_its_way_is_one() -> None:
@@ -92,7 +92,7 @@ def test_obstacle_stream_that_gets_another_key_on_its_way_is_one() -> None:
 
 
 def test_obstacle_other_rows_between_a_table_and_its_aggregate_are_one() -> None:
-    reason = "a filter was {} before an aggregate that takes back what earlier rows added"
+    reason = "a filter was {} upstream of an aggregate that takes back what earlier rows added"
     last = grouped("totals/aggregate", "orders/table", "customer", "sum(amount)")
     without = unit("totals", *totals().nodes[:2], last)
     assert obstacle(totals(), totals(predicate="amount > 5"), converts=False) == reason.format("changed")

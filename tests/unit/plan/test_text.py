@@ -14,11 +14,12 @@ WHOLE_STORY = """\
 Service shop: 4 of 5 outputs would change.
 
 totals: recalculate
-  changed configuration: The setting limit has another value. 10 -> 20 (shop.py:5)
-  changed grouping: The aggregate goes by another key. customer -> country (shop.py:7)
-  reads 1,000,000 records of orders, 1,200 of them from the archive
-  takes about 20 s at 50,000 records a second (as measured before)
-  A new generation is built beside generation 3; then what differs is published, with a tombstone for each key that it \
+  changed configuration: The setting limit changed. 10 -> 20 (shop.py:5)
+  changed grouping: The aggregate uses a different key. customer -> country (shop.py:7)
+  reads 1,000,000 records from orders, 1,200 of them in the archive
+  takes about 20 s at 50,000 records a second (measured earlier)
+  A new generation is built alongside generation 3; then what differs is published, with a tombstone for each \
+key that it \
 does not produce.
   preview: 2 new, 1 changed, 30 stale, 69 unchanged; 33 records to write
     + FR: {"total": 3}
@@ -27,32 +28,33 @@ does not produce.
   4 records that the active version accepts would be dead-lettered
     ! orders, partition 1, offset 17: amount is missing
   needs approval: 30 of 100 keys of totals (30 %) would be tombstoned.
-  needs approval: 30 keys of totals would be tombstoned, and 4 records dead-lettered that the active version accepts.
-  If that is meant: everstate run shop.py --approve
+  needs approval: 30 keys of totals would be tombstoned, and 4 records that the active version accepts would be \
+dead-lettered.
+  If this is intended: everstate run shop.py --approve
 vips: nothing
-  Generation 5 goes on as it is and takes in what differs in totals.
+  Generation 5 carries on unchanged, and consumes what changes in totals.
 
 seen: recalculate
-  changed policy: Records that cannot be processed are treated in another way. dead-letter -> skip
-  reads 500 records of clicks
-  not whole: topic clicks has lost 10 records to retention; it begins at offset 10 in partition 0
+  changed policy: Records that cannot be processed are handled differently. dead-letter -> skip
+  reads 500 records from clicks
+  incomplete: topic clicks has lost 10 records to retention; it begins at offset 10 in partition 0
   takes about a second at 100,000 records a second (assumed)
   depends on the order of arrival: clicks/stateful
   discards generation 2, which is being built
-  State is rebuilt beside generation 1 without publishing; what the stream has published stands, and the new version \
-goes on where the old one stops.
+  State is rebuilt alongside generation 1 without publishing; what the stream has published stands, and the new \
+version picks up where the old one stops.
 
 fresh: begin
   new output: The output fresh is new. (shop.py:9)
-  reads 1,000,000 records of orders, 1,200 of them from the archive
+  reads 1,000,000 records from orders, 1,200 of them in the archive
   takes about 10 s at 100,000 records a second (assumed)
-  The first generation processes what its sources have and publishes from the beginning.
+  The first generation processes all that its sources have and publishes as it goes.
 
 old: retire
   removed output: The output old is no longer declared. (was at shop.py:9)
   Generation 9 is retired, with a tombstone for each of its 12 keys.
   needs approval: old is no longer declared and would be retired: 12 keys would be tombstoned.
-  If that is meant: everstate run shop.py --approve"""
+  If this is intended: everstate run shop.py --approve"""
 
 
 def test_text_of_a_whole_plan() -> None:
@@ -62,16 +64,18 @@ def test_text_of_a_whole_plan() -> None:
 def test_text_of_a_service_that_did_not_change_is_short() -> None:
     facts = OutputFacts(active=Deployed(print=totals(), generation=3))
     plan = decide("shop", [totals()], {"totals": facts}, {"orders": SourceFacts(topic="orders")})
-    assert plain(text(plan)) == ("Service shop: nothing changes.\ntotals: nothing\n  Generation 3 goes on as it is.")
+    assert plain(text(plan)) == (
+        "Service shop: nothing changes.\ntotals: nothing\n  Generation 3 carries on unchanged."
+    )
 
 
 def test_text_of_a_refusal_says_what_is_wrong_and_what_to_do() -> None:
     facts = {"vips": OutputFacts(active=Deployed(print=vips(), generation=3))}
     assert plain(text(decide("shop", [vips(predicate="x")], facts, {}))) == (
-        "Service shop cannot be started: vips.\n"
+        "Service shop cannot start: vips is refused.\n"
         "\n"
         "vips: refuse\n"
-        "  changed logic: The filter was changed. total > 1000 -> x (shop.py:13)\n"
+        "  changed logic: The filter changed. total > 1000 -> x (shop.py:13)\n"
         "  topic totals does not exist.\n"
         "  Create it: everstate topic create totals\n"
         "  Nothing is started; generation 3 stays in place."
@@ -89,8 +93,8 @@ def test_text_of_what_was_removed_points_to_the_old_place() -> None:
     stateless = seen(stateful=False)
     facts = {"seen": OutputFacts(active=Deployed(print=seen(), generation=1))}
     plan = decide("shop", [stateless], facts, {"clicks": SourceFacts(topic="clicks")})
-    expected = "less intermediate state: A stateful was removed, with its state. count -> nothing (was at shop.py:6)"
-    assert expected in plain(text(plan))
+    cause = "less intermediate state: A stateful function was removed, along with its state."
+    assert f"{cause} count -> nothing (was at shop.py:6)" in plain(text(plan))
 
 
 def test_text_of_circumstances_of_a_recalculation() -> None:
@@ -100,8 +104,8 @@ def test_text_of_circumstances_of_a_recalculation() -> None:
     sources = {"orders": SourceFacts(topic="orders")}
     plan = decide("shop", [totals(by="x")], {"totals": facts}, sources, on_change={"totals": "continue"})
     shown = plain(text(plan))
-    assert "  State cannot be carried on: the aggregate goes by another key.\n" in shown
-    assert "  goes on with generation 4, which is prepared or half built\n" in shown
+    assert "  State cannot be carried over: the aggregate uses a different key.\n" in shown
+    assert "  resumes generation 4, which was prepared or left half built\n" in shown
 
 
 def test_text_styles_say_what_a_word_is() -> None:
@@ -131,13 +135,13 @@ def test_text_of_a_preview_names_outputs_whose_changes_come_on_top() -> None:
     plan = whole_story()
     (preview,) = plan.previews
     shown = plain(text(replace(plan, previews=(replace(preview, upstream=("orders-clean",)),))))
-    assert "  what changes in orders-clean comes on top of these counts\n" in shown
+    assert "  these counts leave out what changes in orders-clean\n" in shown
 
 
 def test_text_of_a_rollback_says_that_it_was_asked_for() -> None:
     back = Restore(output="totals", fingerprint="f", active=2, generation=1, estimate=Estimate(0), asked=True)
     shown = plain(text(Plan("shop", (back,))))
-    assert "  asked for with everstate rollback\n  Generation 1 takes over again: it catches up" in shown
+    assert "  requested with everstate rollback\n  Generation 1 takes over again: it catches up" in shown
 
 
 def test_text_of_a_migration_says_what_proves_it_and_what_follows_if_it_does_not_hold() -> None:
@@ -157,9 +161,9 @@ def test_text_of_a_migration_says_what_proves_it_and_what_follows_if_it_does_not
         "Service shop: 1 of 1 output would change.\n"
         "\n"
         "sums: migrate\n"
-        "  changed logic: The aggregate was changed. old -> new (shop.py:4)\n"
-        "  reads 500,000 records of orders\n"
-        "  takes about 5 s at 100,000 records a second (assumed) if it must be recalculated\n"
-        "  The state of generation 3 is converted, and a sample of its keys is recalculated; then what differs is "
-        "published. If the sample does not agree, the output is recalculated."
+        "  changed logic: The aggregate changed. old -> new (shop.py:4)\n"
+        "  reads 500,000 records from orders\n"
+        "  takes about 5 s at 100,000 records a second (assumed), if it has to be recalculated\n"
+        "  The state of generation 3 is converted, and a sample of its keys is recalculated to check it; then "
+        "what differs is published. If the sample disagrees, the whole output is recalculated."
     )

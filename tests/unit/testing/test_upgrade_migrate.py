@@ -173,7 +173,7 @@ def test_migrate_of_rows_that_an_aggregate_keeps_recalculates():
         return app
 
     upgrade = check(version(1), version(10))
-    assert "keeps the rows that it was given before" in upgrade.plan.action("out").instead
+    assert "keeps the rows that it was given earlier" in upgrade.plan.action("out").instead
 
 
 # Columns that a source has got

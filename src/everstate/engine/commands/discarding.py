@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.site import Site
     from everstate.generations.generation import Generation
 
-_WHY: Final = "asked for with everstate discard"
+_WHY: Final = "requested with everstate discard"
 
 
 def discard(

@@ -70,7 +70,7 @@ def plan_generation(planned: Planned, action: Action, site: Site) -> Generation:
 
 def causes(action: Action) -> str:
     """Why it is done, for the audit record: what the fingerprint missed is named as such."""
-    return "; ".join(
+    return " ".join(
         f"{found.category}: {found.cause}" if found.category is Category.MISSED else found.cause
         for found in action.differences
     )
@@ -164,7 +164,7 @@ def publish(planned: Planned, action: Action, number: int, site: Site) -> dict[s
         How many keys were new, changed, stale and unchanged.
     """
     history = site.registry.read(action.output)
-    why = causes(action) or "asked for"
+    why = causes(action) or "requested"
     if isinstance(action, Restore) and action.asked:
         why = f"rolled back: {why}"
     _, comparison = cutover.publish(

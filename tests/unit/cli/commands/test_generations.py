@@ -71,7 +71,7 @@ def test_audit_says_who_did_what_and_why(log, file):
     shown = run("generations", file, "--audit")
     assert "totals, generation 1: active, by " in shown
     assert "  first deployment\n" in shown
-    assert "The setting least has another value." in shown
+    assert "The setting least changed." in shown
     assert "0 new, 0 changed, 0 stale, 0 unchanged" in shown
     events = json.loads(run("generations", file, "--audit", "--json"))["audit"]["totals"]
     assert [event["what"] for event in events][-1] == "active"
@@ -86,7 +86,7 @@ def test_discard_gives_up_what_was_prepared(log, file, folder):
     assert statuses(log) == {1: Status.ACTIVE}
     assert not (folder / "2").exists()
     audit = Registry(log, "shop").read("totals").audit
-    assert (audit[-1].what, audit[-1].why) == ("discarded", "asked for with everstate discard")
+    assert (audit[-1].what, audit[-1].why) == ("discarded", "requested with everstate discard")
 
 
 def test_discard_deletes_a_retired_generation_by_its_number(log, file, folder):
@@ -129,7 +129,7 @@ def test_rollback_dry_run_shows_the_way_back_and_changes_nothing(log, file):
     before = log.metas("shop")
     shown = run("rollback", file, "--dry-run")
     assert "totals: restore\n" in shown
-    assert "changed configuration: The setting least has another value. 5 -> 0" in shown
+    assert "changed configuration: The setting least changed. 5 -> 0" in shown
     assert "Generation 1 takes over again: it catches up from where it stopped, without a replay" in shown
     assert run("rollback", file, "totals", "--to", "1", "--dry-run") == shown
     assert log.metas("shop") == before

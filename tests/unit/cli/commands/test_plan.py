@@ -55,7 +55,7 @@ def test_plan_of_a_first_deployment_creates_nothing(log, file):
     before = contents(log)
     shown = run("plan", file).stdout
     assert "totals: begin\n" in shown
-    assert "reads 3 records of orders" in shown
+    assert "reads 3 records from orders" in shown
     assert contents(log) == before
 
 
@@ -64,7 +64,7 @@ def test_plan_of_a_changed_setting_names_it_and_tells_machines_with_a_code(log, 
     assert run("plan", file, "--detailed-exitcode").stdout.startswith("Service shop: nothing changes.\n")
     before = contents(log)
     shown = run("plan", file, "--set", "least=5", "--detailed-exitcode", code=CHANGES).stdout
-    assert "changed configuration: The setting least has another value. 0 -> 5" in shown
+    assert "changed configuration: The setting least changed. 0 -> 5" in shown
     assert "(shop_planned.py:" in shown
     assert contents(log) == before
 
@@ -133,7 +133,7 @@ def test_plan_of_a_removed_output_asks_for_approval_unless_it_keeps_the_topic(lo
 def test_plan_after_a_preview_goes_on_with_what_was_prepared(log, file):
     deploy(file, log.url)
     prepare(file, log.url, least=5)
-    assert "goes on with generation 2, which is prepared" in run("plan", file, "--set", "least=5").stdout
+    assert "resumes generation 2, which was prepared" in run("plan", file, "--set", "least=5").stdout
     assert "discards generation 2" in run("plan", file, "--set", "least=6").stdout
     assert "discards generation 2" in run("plan", file, "--set", "least=5", "--shards", "3").stdout
 
@@ -149,7 +149,7 @@ def test_run_of_a_plan_whose_code_has_drifted_is_refused_before_anything_happens
     deploy(file, log.url)
     run("plan", file, "--set", "least=5", "--out", tmp_path / "p.json")
     before = contents(log)
-    with pytest.raises(PlanDriftError, match="its code or configuration has changed"):
+    with pytest.raises(PlanDriftError, match="the code or configuration of output totals has changed"):
         run("run", file, "--set", "least=6", "--plan", tmp_path / "p.json")
     assert contents(log) == before
     assert "recalculate" in run("run", file, "--set", "least=5", "--plan", tmp_path / "p.json", "--dry-run").stdout
@@ -161,7 +161,7 @@ def test_run_of_a_plan_whose_source_was_made_anew_is_refused(log, file, tmp_path
     run("plan", file, "--set", "least=5", "--out", tmp_path / "p.json")
     log.delete_topic("orders")
     log.create_topic("orders", TopicConfig(partitions=2, compact=True))
-    with pytest.raises(PlanDriftError, match="topic orders was made anew"):
+    with pytest.raises(PlanDriftError, match="topic orders was created again"):
         run("run", file, "--set", "least=5", "--plan", tmp_path / "p.json")
 
 

@@ -154,7 +154,7 @@ def test_output_topic_that_has_lost_records_to_retention_is_a_difference(log):
     log.append("hits", pl.DataFrame({"key": [b"1"], "value": [b'{"hits": 1}'], "ts": [0]}))
     assert action(service(), log).kind == "nothing"
     EmbeddedLog(log.url, clock=lambda: wall_clock() + 3_600_000).compact("hits")
-    assert "has lost its oldest records (1 of them)" in action(service(), log).differences[0].cause
+    assert "has lost 1 record from its beginning" in action(service(), log).differences[0].cause
 
 
 def forget_topics(log):
