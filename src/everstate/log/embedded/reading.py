@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from everstate.errors import LogError, TopicRecreatedError
+from everstate.errors import LogBusyError, LogError, TopicRecreatedError
 from everstate.log import records
 from everstate.log.checks import check_split_size
 from everstate.log.descriptions import Split
@@ -17,6 +17,7 @@ from everstate.log.embedded.segments import Block, Place, Segment
 from everstate.schema.partitioner import partition_of
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterable, Iterator, Sequence
 
     from everstate.log.embedded.manifest.catalogue import Topic
@@ -103,8 +104,9 @@ def splits(store: Store, place: Place, start: int, end: int, *, max_records: int
         topic = catalogue.topic_named(database, place.topic)
         catalogue.check_range(database, topic, place.partition, start, end)
         stored = catalogue.segments(database, topic, place.partition, start=start, end=end)
+        dropped_ms, _ = catalogue.dropped_tombstones(database, topic, place.partition)
     return [
-        Split(*place, first, last, _location(topic, replace(item.segment, blocks=tuple(blocks))))
+        Split(*place, first, last, _location(topic, dropped_ms, replace(item.segment, blocks=tuple(blocks))))
         for item in stored
         for first, last, blocks in _runs(item.segment, start, end, max_records)
     ]
@@ -133,8 +135,8 @@ def _run_range(segment: Segment, run: Sequence[Block], start: int, end: int) -> 
     return max(start, segment.base + run[0].first), min(end, segment.base + run[-1].end), list(run)
 
 
-def _location(topic: Topic, segment: Segment) -> str:
-    return f"{topic.identity}:{segment.to_json()}"
+def _location(topic: Topic, dropped_ms: int, segment: Segment) -> str:
+    return f"{topic.identity}@{dropped_ms}:{segment.to_json()}"
 
 
 def read_split(store: Store, split: Split) -> pl.DataFrame:
@@ -142,16 +144,34 @@ def read_split(store: Store, split: Split) -> pl.DataFrame:
 
     Raises:
         TopicRecreatedError: If the topic was deleted, and created again, since the split was made.
+        LogBusyError: If compaction has dropped tombstones since then that may be of the split.
     """
-    identity, _, text = split.location.partition(":")
+    stamp, _, text = split.location.partition(":")
     place, segment = Place(split.topic, split.partition), Segment.from_json(text)
     try:
         frames = list(store.reader.read(place, segment, start=split.start, end=split.end))
     except FileNotFoundError:
         with store.manifest.reading() as database:
-            refuse_other(catalogue.topic_named(database, split.topic), identity)
+            _refuse_other_content(database, split, stamp)
         frames = list(scan(store, place, split.start, split.end))
     return pl.concat(frames) if frames else records.empty()
+
+
+def _refuse_other_content(database: sqlite3.Connection, split: Split, stamp: str) -> None:
+    """Refuse a range that lacks deletions which it had when it was planned: rows read before would stay for good.
+
+    Whoever plans it again learns whether that matters: it asks for dropped tombstones first.
+    """
+    identity, _, planned_ms = stamp.partition("@")
+    topic = catalogue.topic_named(database, split.topic)
+    refuse_other(topic, identity)
+    dropped_ms, dropped_to = catalogue.dropped_tombstones(database, topic, split.partition)
+    if dropped_ms != int(planned_ms) and dropped_to > split.start:
+        raise LogBusyError(
+            f"topic {split.topic!r}, partition {split.partition} was compacted between planning and reading of "
+            f"offsets {split.start} to {split.end - 1}",
+            hint="Nothing is lost: the batch is planned again.",
+        )
 
 
 def latest(store: Store, topic: str) -> pl.DataFrame:

@@ -160,6 +160,14 @@ def check_range(database: sqlite3.Connection, topic: Topic, partition: int, star
     checks.check_range(topic.name, partition, bounds(database, topic, partition), start, end)
 
 
+def dropped_tombstones(database: sqlite3.Connection, topic: Topic, partition: int) -> tuple[int, int]:
+    """When compaction last dropped tombstones, and one after the last of them; (0, 0) if it never did."""
+    row = database.execute(
+        "SELECT * FROM dropped_tombstones WHERE topic_id = ? AND partition = ?", (topic.id, partition)
+    ).fetchone()
+    return (0, 0) if row is None else (row["dropped_ms"], row["end_offset"])
+
+
 def segments(
     database: sqlite3.Connection, topic: Topic, partition: int, *, start: int = 0, end: int | None = None
 ) -> list[StoredSegment]:

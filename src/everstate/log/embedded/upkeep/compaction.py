@@ -288,11 +288,7 @@ def tombstones_dropped(database: sqlite3.Connection, positions: Vector, *, since
         for partition, position in offsets.items():
             if position <= catalogue.bounds(database, topic, partition)[0]:
                 continue  # it has read nothing yet, so there is nothing that it should have deleted
-            row = database.execute(
-                "SELECT * FROM dropped_tombstones "
-                "WHERE topic_id = ? AND partition = ? AND dropped_ms > ? AND end_offset > ?",
-                (topic.id, partition, since_ms, position),
-            ).fetchone()
-            if row is not None:
-                missed.setdefault(name, {})[partition] = row["end_offset"]
+            dropped_ms, dropped_to = catalogue.dropped_tombstones(database, topic, partition)
+            if dropped_ms > since_ms and dropped_to > position:
+                missed.setdefault(name, {})[partition] = dropped_to
     return missed

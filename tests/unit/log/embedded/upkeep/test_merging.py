@@ -7,13 +7,14 @@ import sys
 import polars as pl
 import pytest
 
-from everstate.errors import TopicRecreatedError
+from everstate.errors import LogBusyError, TopicRecreatedError
 from everstate.log import upkeep
 from everstate.log.embedded.upkeep import compaction, garbage, merging, tending
 
 pytestmark = pytest.mark.slow
 
 HOUR_MS = 3_600_000
+DAY_MS = 86_400_000
 
 
 def tiers(log, topic):
@@ -109,6 +110,19 @@ def test_split_whose_file_was_merged_away_is_found_again(log):
     garbage.collect(log._store)
     assert len(log.files()) == 1
     assert [value for split in splits for value in log.read_split(split)["value"]] == [b"%d" % n for n in range(10)]
+
+
+def test_split_whose_tombstones_were_dropped_before_it_was_read_is_refused(log):
+    log.topic("orders", compact=True)
+    log.send("orders", (b"a", b"1"), (b"b", b"1"))
+    log.send("orders", (b"a", None))
+    first, second = log.splits("orders", 0, 0, 3, max_records=2)
+    assert log.read_split(first)["key"].to_list() == [b"a", b"b"]
+    for _ in range(2):  # the second time the files of the first are old enough to go
+        log.now_ms += DAY_MS + garbage.RETIRED_GRACE_MS
+        log.compact("orders")
+    with pytest.raises(LogBusyError, match=r"'orders', partition 0 was compacted .* offsets 2 to 2"):
+        log.read_split(second)
 
 
 def test_split_of_a_topic_that_was_created_again_is_refused(log):
