@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from everstate.errors import EverstateError
     from everstate.fingerprints.declarations import declare
     from everstate.kernels.operations.user_state import State
+    from everstate.reading.frames import read_stream, read_table
 
 __all__ = [
     "EverstateError",
@@ -38,6 +39,8 @@ __all__ = [
     "lit",
     "median",
     "quantile",
+    "read_stream",
+    "read_table",
     "testing",
     "top_k",
     "when",
@@ -56,6 +59,7 @@ _HOMES = {
     "declare": "everstate.fingerprints.declarations",
     **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
     **dict.fromkeys(("col", "lit", "when"), "polars"),
+    **dict.fromkeys(("read_stream", "read_table"), "everstate.reading.frames"),
 }
 
 
