@@ -8,7 +8,7 @@ FAST := not long and not spark and not recovery
 ON_SPARK := $(PYTEST) -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all long bench lint format unit docs-test count lock clean
+.PHONY: help setup demo quick test test-all long bench lint format unit docs-test catalogue count lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
@@ -58,10 +58,13 @@ format: ## put the code into the common form
 	.venv/bin/ruff check --fix $(wildcard $(CHECKED))
 	.venv/bin/ruff format $(wildcard $(CHECKED))
 
+catalogue: ## write tests/unit/messages/catalogue.md: every text for users, side by side
+	$(PYTHON_IN_VENV) -m tests.unit.messages.extraction
+
 count: ## the sizes and habits that CONTRIBUTING.md limits, counted
 	@sh scripts/count.sh
 
-lock: ## write constraints.txt anew with the newest versions that pyproject.toml allows
+lock: ## write constraints.txt again, with the newest versions that pyproject.toml allows
 	rm -rf build/lock && "$$(sh scripts/find_python.sh)" -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --upgrade pip
 	build/lock/bin/python -m pip install --quiet --editable . --group dev hatchling editables install-jdk

@@ -125,9 +125,9 @@ def test_commit_same_stream_and_other_dead_letters_corrects_only_these(tables):
 @pytest.mark.parametrize(
     ("batch_id", "changes", "reason"),
     [
-        (1, {"query_id": "q2"}, "the log was written by query q1, this is query q2"),
-        (2, {"query_id": "q2"}, "the log was written by query q1, this is query q2"),
-        (2, {"generation": "g2"}, "the log was written by generation g1, this is g2"),
+        (1, {"query_id": "q2"}, "the log was written by query q1, but this is query q2"),
+        (2, {"query_id": "q2"}, "the log was written by query q1, but this is query q2"),
+        (2, {"generation": "g2"}, "the log was written by generation g1, but this is g2"),
         (0, {}, "the last batch in the log is 1, so the next is 2"),
         (3, {}, "the last batch in the log is 1, so the next is 2"),
         (2, {"start": {"source": {0: 19, 1: 0}}}, "it begins at .* but the batch before ended at"),

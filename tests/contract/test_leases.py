@@ -135,7 +135,7 @@ def test_acquire_from_a_live_process_after_the_clock_was_set_is_refused(bench, m
 def test_heartbeat_after_a_release_is_fenced(bench):
     lease = bench.log.acquire("service")
     bench.log.release(lease)
-    with pytest.raises(FencedError, match="was given back"):
+    with pytest.raises(FencedError, match="was released"):
         bench.log.heartbeat(lease)
 
 

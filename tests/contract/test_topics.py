@@ -20,7 +20,7 @@ def test_create_topic_new_name_is_listed_and_described(bench):
 
 def test_create_topic_existing_name_is_refused(bench):
     bench.topic("orders")
-    with pytest.raises(TopicExistsError, match="topic 'orders' exists already"):
+    with pytest.raises(TopicExistsError, match="topic 'orders' already exists"):
         bench.topic("orders")
 
 

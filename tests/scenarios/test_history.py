@@ -101,7 +101,7 @@ def test_history_gone_and_accepted_goes_on_but_tombstones_wait_for_approval(shop
     sent = lives(shop, keep=False)
     before = shop.table("totals")
     accepted = Wishes(accept_truncated=("orders",))
-    with pytest.raises(ApprovalNeededError, match="perhaps only because orders has lost"):
+    with pytest.raises(ApprovalNeededError, match="perhaps only because orders lost"):
         shop.deploy(totals(20, keep=False), wishes=accepted)
     assert shop.table("totals") == before
     # What was built waits: it need not be accepted again.

@@ -282,7 +282,7 @@ def test_rollback_beside_a_live_process_replaces_it_and_ends(live):
     code, output = live.ended(live.start(2, "--approve", command="rollback"))
     assert code == 0, output
     assert "totals: generation 1 is active again, in place of 2." in output
-    assert "would deploy that one again" in output
+    assert "would deploy that again" in output
     code, output = live.ended(newer)
     assert code == 4, output
     assert live.active() == 1

@@ -84,7 +84,7 @@ def test_migrate_that_does_not_hold_is_discarded_and_rebuilt(world):
     assert world.table("totals") == world.from_scratch(totals(halves=True), "orders", topic="totals")
     assert world.generations("shop", "totals").active.number == 3
     why = [event.why for event in world.generations("shop", "totals").audit if event.what == Status.DISCARDED]
-    assert "after the conversion, and {'total':" in why[0]
+    assert "after the conversion, but {'total':" in why[0]
     assert "test_migrate.py:" in why[0]
 
 

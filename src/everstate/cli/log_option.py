@@ -40,5 +40,5 @@ def require_log(address: str) -> None:
     if "://" not in address and not Path(address).is_dir():
         raise ConfigurationError(
             f"there is no log at {Path(address).absolute()}",
-            hint="Name its folder with --log PATH or EVERSTATE_LOG, or begin one: everstate topic create TOPIC",
+            hint="Name its folder with --log PATH or EVERSTATE_LOG, or create one: everstate topic create TOPIC",
         )

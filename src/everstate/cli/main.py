@@ -79,7 +79,10 @@ def main() -> None:
             EngineError(
                 f"unexpected {type(error).__name__}: {error}",
                 location=_innermost(error),
-                hint="This should have an error of its own. Set EVERSTATE_TRACEBACK=1 to see where it comes from.",
+                hint=(
+                    "Please report this: it should have a message of its own. Set EVERSTATE_TRACEBACK=1 to see where "
+                    "it comes from."
+                ),
             )
         )
 

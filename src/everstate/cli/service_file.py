@@ -80,7 +80,7 @@ def read_config(file: Path | None, assignments: Sequence[str]) -> dict[str, obje
 
 def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "is no file that is there"
+        what = "is a folder" if path.is_dir() else "does not exist"
         raise DefinitionError(f"{path} {what}", hint="Name the Python file that defines the service.")
     spec = importlib.util.spec_from_file_location(_module_name(path), path.resolve())
     if spec is None or spec.loader is None:
@@ -116,7 +116,7 @@ def _module_name(path: Path) -> str:
 
 def _cure(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
-        return f"Install it, or put {error.name} beside the file: its folder is searched."
+        return f"Install it, or put {error.name} next to the file: its folder is searched."
     if isinstance(error, SystemExit):
         return "A service file only defines the service; put what ends the program under: if __name__ == '__main__':"
     return "Correct the file at this line; to see more, run it with Python itself."

@@ -29,9 +29,11 @@ Assignments = Annotated[
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Configuration values, as TOML or JSON.")
 ]
-StateDir = Annotated[Path | None, typer.Option("--state-dir", metavar="PATH", help="Where state and checkpoints are.")]
+StateDir = Annotated[
+    Path | None, typer.Option("--state-dir", metavar="PATH", help="Where state and checkpoints are kept.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def existing_log(log: str | None, service: Service) -> str:

@@ -79,7 +79,7 @@ _FLOW: Final = (
     (
         "dedup deduplicate distinct dropduplicates unique",
         (
-            "Keep the newest of each: .to('topic', key='id') on a stream, or read the topic with app.table(),"
+            "Keep the newest per key: .to('topic', key='id') on a stream, or read the topic with app.table(),"
             " which has one row for each key."
         ),
     ),
@@ -91,7 +91,7 @@ _FLOW: Final = (
     ("split", "Use branch(condition, ...): each row goes to the first that is true."),
     ("suppress", "Results are published once per key and micro-batch; a longer --trigger publishes less often."),
     ("withwatermark", "Leave it out: nothing is dropped for being late."),
-    ("expire", "Delete keys by tombstones on the source topic, or filter by time."),
+    ("expire", "Delete keys with tombstones on the source topic, or filter by time."),
     ("partitionby", "Use group_by('column'), or rekey('column')."),
     ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
     ("columns dtypes fields names printschema", "Use .schema, and .schema.names."),
@@ -105,7 +105,7 @@ _STREAM: Final = (
     (
         "innerjoin join joinasof joininterval joinlookup joinwhere leftjoin outerjoin",
         (
-            "Only tables are joined: read both topics with app.table(), or make a table of the stream with "
+            "Only tables can be joined: read both topics with app.table(), or make a table of the stream with "
             "group_by('id').agg(...), or .to('topic', key='id')."
         ),
     ),

@@ -63,9 +63,9 @@ def resolve_one(expression: pl.Expr, schema: Mapping[str, pl.DataType], location
     found = resolve([expression], schema, location)
     if len(found) != 1:
         raise SchemaError(
-            f"one column is needed here, this gives {', '.join(found) or 'none'}: {expression}",
+            f"one column is needed here, but this gives {', '.join(found) or 'none'}: {expression}",
             location=location,
-            hint="Bring them together: pl.all_horizontal(...), pl.sum_horizontal(...), or one expression for each.",
+            hint="Combine them: pl.all_horizontal(...), pl.sum_horizontal(...), or one expression for each.",
         )
     return next(iter(found.values()))
 
@@ -92,7 +92,7 @@ def predicate(
         dtype = resolve_one(expression, schema.polars, location)
         if dtype != pl.Boolean:
             raise SchemaError(
-                f"a filter needs true or false, this gives {dtype}: {expression}",
+                f"a filter needs true or false, but this gives {dtype}: {expression}",
                 location=location,
                 hint="Compare it: col('amount') > 0",
             )

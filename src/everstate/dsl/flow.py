@@ -232,7 +232,7 @@ class Flow(Guiding):
     def _stateful(self, fn: Any, mode: str, schema: object | None, migrate: Any = None) -> Self:
         del fn, schema, migrate
         raise UnsupportedError(
-            f"{mode}(stateful=True) works on streams, this is a table",
+            f"{mode}(stateful=True) works on streams, but this is a table",
             location=caller(),
             hint="Its rows may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
         )

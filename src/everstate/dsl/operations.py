@@ -85,7 +85,7 @@ def selected(node: Node, parts: Sequence[Columns], named: Mapping[str, Columns],
     chosen = [name for name in node.key.names if name in found]
     if chosen and len(chosen) < len(node.key.names):
         raise SchemaError(
-            f"select names {chosen} of the key ({', '.join(node.key.names)})",
+            f"select names {chosen}, only a part of the key ({', '.join(node.key.names)})",
             location=location,
             hint="Name the whole key, to repeat it in the value, or no part of it.",
         )
@@ -293,7 +293,7 @@ def merged(nodes: Sequence[Node], location: Location | None) -> Merge:
     for other in others:
         if other.schema.polars != first.schema.polars or other.key != first.key:
             raise SchemaError(
-                f"merge needs equal columns and keys: {first.schema} and {other.schema}",
+                f"merge needs the same columns and keys on both sides: {first.schema} and {other.schema}",
                 location=location,
                 hint="Bring them into one shape with select() or rename() first.",
             )

@@ -198,7 +198,7 @@ class Service(Guiding):
                 raise NameClashError(
                     f"output {topic!r} is declared twice",
                     location=location,
-                    hint=f"It is declared at {other.location} already; give one of them another topic.",
+                    hint=f"It is already declared at {other.location}; give one of them a different topic.",
                 )
         if partitions is not None:
             whole_number("partitions", partitions, location)
@@ -266,7 +266,7 @@ class Service(Guiding):
         spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location)
         if declared.scalar and "value" in names:
             raise SchemaError(
-                "key 'value' is the value's own column here", location=location, hint="Name the key otherwise."
+                "key 'value' is the value's own column here", location=location, hint="Give the key a different name."
             )
         source = Source(
             inputs=(),
@@ -287,7 +287,7 @@ class Service(Guiding):
         what = _contradiction(known, source)
         if what:
             raise NameClashError(
-                f"topic {source.topic!r} is read with another {what} already",
+                f"topic {source.topic!r} is already read with a different {what}",
                 location=source.location,
                 hint=f"It is read at {known.location}: use that, and select() the columns that are needed.",
             )

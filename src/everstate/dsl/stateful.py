@@ -34,9 +34,9 @@ def aggregated(
     for name, expression in [*((_output_name(e, location), e) for e in parts), *named.items()]:
         if name in by.key.names or name in [other for other, _ in results]:
             raise NameClashError(
-                f"agg() has two columns of the name {name!r}",
+                f"agg() has two columns named {name!r}",
                 location=location,
-                hint="Give each a name of its own, also another than the group: agg(total=...)",
+                hint="Give each its own name, different from the group's: agg(total=...)",
             )
         results.append((name, leaves.take_apart(as_expression(expression, location)).alias(name)))
     if not results:
@@ -143,7 +143,7 @@ def foreign_joined(
     if on.key.dtypes != right.key.dtypes:
         found = ", ".join(map(str, on.key.dtypes))
         raise SchemaError(
-            f"on= gives {found}, the right table's key is {_key_text(right)}",
+            f"on= gives {found}, but the right table's key is {_key_text(right)}",
             location=location,
             hint="Name columns of the same types, in the order of that key, or cast them: on=col('customer').cast(str)",
         )
@@ -172,7 +172,7 @@ def stateful(
     """`apply`, `filter` and `update` with `stateful=True`."""
     if node.kind is Kind.TABLE:
         raise UnsupportedError(
-            f"{mode}(stateful=True) works on streams, this is a table",
+            f"{mode}(stateful=True) works on streams, but this is a table",
             location=location,
             hint="Its rows may be corrected later; use group_by(...).aggregate(init, add, remove), or app.stream().",
         )
@@ -216,7 +216,7 @@ def _joined_values(
         new = name + suffix if name in taken else name
         if new in taken:
             raise NameClashError(
-                f"the join has two columns of the name {new!r}", location=location, hint="Pass another suffix=."
+                f"the join has two columns named {new!r}", location=location, hint="Pass a different suffix=."
             )
         taken.append(new)
         renamed.append((name, new))
@@ -249,7 +249,7 @@ def _output_name(expression: pl.Expr, location: Location | None) -> str:
         return expression.meta.output_name()
     except pl.exceptions.PolarsError:
         raise SchemaError(
-            f"agg() needs one column for each aggregate, this gives several: {expression}",
+            f"agg() needs one column per aggregate, but this gives several: {expression}",
             location=location,
             hint="Name them: agg(a=col('a').sum(), b=col('b').sum())",
         ) from None

@@ -138,13 +138,13 @@ class Stream(Flow):
         location = caller()
         if self.schema.scalar:
             raise UnsupportedError(
-                "to(key=...) needs a value with columns, this one is a scalar",
+                "to(key=...) needs a value with columns, but this one is a scalar",
                 location=location,
                 hint="Give it columns first: .map(lambda row: {...}, schema={...})",
             )
         if callable(key):
             raise UnsupportedError(
-                "to(key=...) takes columns, this is a function",
+                "to(key=...) takes columns, but this is a function",
                 location=location,
                 hint="Add its result as a column first: .map(f, schema=...).to('topic', key='id')",
             )
@@ -154,7 +154,7 @@ class Stream(Flow):
             raise UnsupportedError(
                 "to(key=...) leaves no column for the value",
                 location=location,
-                hint="Keep one beside the key: .with_columns(...)",
+                hint="Keep one besides the key: .with_columns(...)",
             )
         newest = {name: pl.col(name).last() for name in columns}
         table = self.service.as_table(stateful.aggregated(self.node, by, (), newest, location))

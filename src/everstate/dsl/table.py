@@ -72,7 +72,7 @@ class Table(Flow):
         """Refused: two tables may hold the same key."""
         del others
         raise UnsupportedError(
-            "merge works on streams, this is a table",
+            "merge works on streams, but this is a table",
             location=caller(),
             hint="Two tables may hold the same key: say how they combine with join(other, how='outer').",
         )
@@ -81,7 +81,7 @@ class Table(Flow):
         """Refused: several rows cannot have one key."""
         del args, kwargs
         raise UnsupportedError(
-            "flat_map works on streams, this is a table",
+            "flat_map works on streams, but this is a table",
             location=caller(),
             hint="Several rows cannot have one key; use map() to a list column, or read the topic with app.stream().",
         )

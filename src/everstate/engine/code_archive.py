@@ -74,7 +74,7 @@ def restored(folder: OutputFolder, generation: Generation) -> Unit:
         CheckpointMissingError: If it is not there.
         CheckpointDamagedError: If it is not what was written, or this Python cannot load it.
     """
-    hint = f"Generation {generation.number} cannot be run any more; the version that is deployed does not need it."
+    hint = f"Generation {generation.number} can no longer be run; the version that is deployed does not need it."
     try:
         payload = folder.code_file.read_bytes()
     except OSError as error:
@@ -91,7 +91,7 @@ def restored(folder: OutputFolder, generation: Generation) -> Unit:
         name = str(error)
         raise CheckpointMissingError(
             f"{folder.code_file} needs the setting {name!r}, which is not stored with it",
-            hint=f"Pass it as when it was deployed: --set {name}=..., or {secrets.variable(name)}.",
+            hint=f"Pass the value that it was deployed with: --set {name}=..., or {secrets.variable(name)}.",
         ) from None
     except Exception as error:
         raise CheckpointDamagedError(f"{folder.code_file} cannot be loaded: {error}", hint=hint) from error

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_AGAIN: Final = "Run the service again; it goes on where it was."
+_AGAIN: Final = "Run the service again; it picks up where it stopped."
 #: A query that takes longer to its first batch has much to do, not processes to start.
 _COMING_UP_S: Final = 20.0
 _LOOK_AT_TOPICS_S: Final = 2.0
@@ -181,7 +181,7 @@ class SparkExecution:
         if running or (failure is None and self._once):
             return running
         # Nobody but this class stops a query: one that is to go on and has ended without a word is lost.
-        self._retry(failure or StalledError(f"the query of output {self.name!r} has ended by itself", hint=_AGAIN))
+        self._retry(failure or StalledError(f"the query of output {self.name!r} ended on its own", hint=_AGAIN))
         return True
 
     def _retry(self, failure: BaseException) -> None:
@@ -195,7 +195,7 @@ class SparkExecution:
         delay = self._backoff.failed() if alive and is_transient(failure) else None
         if delay is None:
             raise named from None
-        logger.warning("Output %s is started again in %.0f s: %s", self.name, delay, named.message)
+        logger.warning("Output %s will start again in %.0f s: %s", self.name, delay, named.message)
         self._due = time.monotonic() + delay
 
     def _start_again(self) -> None:

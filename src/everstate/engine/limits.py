@@ -76,7 +76,7 @@ def space_warnings(folders: dict[Path, str]) -> list[tuple[str, str]]:
             there = next(place for place in (path, *path.parents) if place.exists())
             usage = shutil.disk_usage(there)
             disks.setdefault(there.stat().st_dev, (usage.free, usage.total, []))[2].append(f"{purpose} ({path})")
-    text = "The disk of %s is nearly full: %s MB of %s MB are free. Free some before the service has to stop."
+    text = "The disk of %s is nearly full: %s MB of %s MB are free. Free some space before the service has to stop."
     return [
         (f"disk {disk}", text % (" and ".join(purposes), f"{free / 1e6:,.0f}", f"{total / 1e6:,.0f}"))
         for disk, (free, total, purposes) in disks.items()

@@ -88,7 +88,7 @@ class BuildLine:
     @property
     def remaining(self) -> str:
         """How long it will still take."""
-        return f"{self.left / self.rate:,.0f} s left" if self.rate > 1 else "begins"
+        return f"{self.left / self.rate:,.0f} s left" if self.rate > 1 else "starting"
 
     @property
     def how(self) -> str:
@@ -98,7 +98,7 @@ class BuildLine:
     def text(self) -> str:
         """As one line without a terminal."""
         return (
-            f"{self.name}: generation {self.generation} is {self.how}: {self.done:,} records ({self.share:.0%}), "
+            f"{self.name}: generation {self.generation} is being {self.how}: {self.done:,} records ({self.share:.0%}), "
             f"{self.rate:,.0f}/s, {self.remaining}"
         )
 

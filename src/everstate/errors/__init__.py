@@ -167,9 +167,9 @@ class TopicRecreatedError(LogError):
     def __init__(self, topic: str) -> None:
         self.topic = topic
         super().__init__(
-            f"topic {topic!r} was deleted and created again: its offsets are those of other records",
+            f"topic {topic!r} was deleted and created again: its offsets now belong to other records",
             hint="Start the service again: outputs that read the topic are recalculated, what is missing is published. "
-            "See it first: everstate plan SERVICE.py",
+            "To see it first: everstate plan SERVICE.py",
         )
 
 
@@ -178,7 +178,7 @@ class TopicExistsError(LogError):
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
-        super().__init__(f"topic {topic!r} exists already", hint=f"See it: everstate topic describe {topic}")
+        super().__init__(f"topic {topic!r} already exists", hint=f"See it: everstate topic describe {topic}")
 
 
 class OffsetOutOfRangeError(LogError, LookupError):
@@ -236,7 +236,7 @@ class DeploymentError(EverstateError):
 class GenerationError(DeploymentError):
     """There is no such generation, or it is not at that point of its life."""
 
-    cure = "See which there are, and where they stand: everstate generations SERVICE.py"
+    cure = "See which there are and how far they are: everstate generations SERVICE.py"
 
 
 class ApprovalNeededError(DeploymentError):

@@ -67,7 +67,7 @@ def _fault(parameters: list[inspect.Parameter], given: tuple[Any, ...], named: d
     if unknown := [name for name in named if name not in names]:
         return f"has no option {unknown[0]!r}"
     if len(given) > len(by_place) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return f"takes {_number(len(by_place))} without a name, and {len(given)} were given"
+        return f"takes {_number(len(by_place))} without a name, but {len(given)} were given"
     filled = {p.name for p in by_place[: len(given)]}
     if twice := sorted(filled & set(named)):
         return f"got {twice[0]!r} twice: by its place and by its name"

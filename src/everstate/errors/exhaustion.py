@@ -47,14 +47,16 @@ _WORDS: Final[dict[type[ResourceError], re.Pattern[str]]] = {
     ),
 }
 _HINTS: Final[dict[type[ResourceError], str]] = {
-    DiskFullError: "Nothing is damaged: free some space there, then run the service again; it goes on where it was.",
+    DiskFullError: (
+        "Nothing is damaged: free some space there, then run the service again; it picks up where it stopped."
+    ),
     OpenFilesError: (
-        "Nothing is damaged: raise the limit of open files (ulimit -n 65536), then run the service again; it goes on "
-        "where it was."
+        "Nothing is damaged: raise the limit of open files (ulimit -n 65536), then run the service again; it picks up "
+        "where it stopped."
     ),
     AccessError: (
         "Nothing is damaged: give this user the right to read and write there, or run it as the user who has it; "
-        "it goes on where it was."
+        "it picks up where it stopped."
     ),
 }
 _REASONS: Final[dict[type[ResourceError], str]] = {
@@ -95,7 +97,7 @@ def exhausted(kind: type[ResourceError], what: str) -> ResourceError:
     Example:
         >>> print(exhausted(DiskFullError, "the query of output 'totals' failed"))
         the query of output 'totals' failed: no space is left on the disk
-          Nothing is damaged: free some space there, then run the service again; it goes on where it was.
+          Nothing is damaged: free some space there, then run the service again; it picks up where it stopped.
     """
     return kind(f"{what}: {_REASONS.get(kind, kind.__name__)}", hint=_HINTS.get(kind, _HINTS[DiskFullError]))
 

@@ -72,7 +72,7 @@ class Declaration:
             raise DefinitionError(
                 f"the declared file {str(path)!r} cannot be read: {error.strerror}",
                 location=self.location,
-                hint=f"Paths are taken from the folder in which the service is started, {Path.cwd()}.",
+                hint=f"Paths are relative to the folder in which the service is started, {Path.cwd()}.",
             ) from None
 
 

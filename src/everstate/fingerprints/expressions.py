@@ -120,7 +120,7 @@ class _Reading:
         package = owner_of(library.resolve()) if "site-packages" in library.parts else None
         if package is None:
             raise FingerprintError(
-                f"it cannot be told which version of {library.name} this expression uses",
+                f"the version of {library.name} that this expression uses is not known",
                 location=self._location,
                 hint="Install the plugin as a package, so that it has a version.",
             )

@@ -175,9 +175,9 @@ def granted(
     if tenure is not None and tenure.held and not take_over and (alive or lives(tenure, asking, now_ms, runs)):
         age = max(0, now_ms - tenure.heartbeat_ms) / 1000
         raise LeaseHeldError(
-            f"{name!r} is in use by {tenure.holder}, which was last heard of {age:.1f} s ago",
-            hint="Stop that process first. If it runs elsewhere and is dead, its right ends "
-            f"{HEARTBEAT_TIMEOUT_MS // 1000} s after its last sign of life.",
+            f"{name!r} is in use by {tenure.holder}, last heard from {age:.1f} s ago",
+            hint="Stop that process first. If it runs elsewhere and is dead, its lease ends "
+            f"{HEARTBEAT_TIMEOUT_MS // 1000} s after its last heartbeat.",
         )
     return Tenure(1 if tenure is None else tenure.token + 1, asking, now_ms)
 
@@ -199,7 +199,7 @@ def check(name: str, tenure: Tenure | None, token: int) -> Tenure:
             hint="This process has to stop; nothing of its last batch was published.",
         )
     if not tenure.held:
-        raise FencedError(f"the lease {name!r} was given back (token {token})", hint="Start the service again.")
+        raise FencedError(f"the lease {name!r} was released (token {token})", hint="Start the service again.")
     return tenure
 
 

@@ -30,11 +30,11 @@ def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs
     if last is None:
         return "new"
     if batch.generation != last.generation:
-        raise conflict(batch, f"the log was written by generation {last.generation}, this is {batch.generation}")
+        raise conflict(batch, f"the log was written by generation {last.generation}, but this is {batch.generation}")
     if last.batch_id < 0:
         return "new"  # its generation took over before it had a batch
     if batch.query_id != last.query_id:
-        raise conflict(batch, f"the log was written by query {last.query_id}, this is query {batch.query_id}")
+        raise conflict(batch, f"the log was written by query {last.query_id}, but this is query {batch.query_id}")
     if batch.batch_id == last.batch_id:
         if (batch.start, batch.end) != (last.start, last.end):
             raise conflict(

@@ -63,7 +63,8 @@ def record_fields(spec: object) -> list[Field] | None:
     inside = _INSIDE.get()
     if any(other is spec for other in inside):
         raise TypeMistakeError(
-            f"{_shown(spec)} holds itself", hint="A column has an end: keep the inner one as text, or by its id."
+            f"{_shown(spec)} holds itself",
+            hint="A column cannot contain itself: keep the inner one as text, or by its id.",
         )
     if len(inside) > _DEEPEST:
         raise TypeMistakeError(f"it is nested deeper than {_DEEPEST} levels", hint="Keep the inner part as text.")
@@ -137,7 +138,7 @@ def _with_default(field: Field, declared: dataclasses.Field[Any]) -> Field:
         value = declared.default if made is dataclasses.MISSING else made()
     except Exception as error:  # noqa: BLE001 - a factory is code of the user's
         raise TypeMistakeError(
-            f"column {field.name!r}: its default cannot be made: {type(error).__name__}: {error}",
+            f"column {field.name!r}: its default cannot be created: {type(error).__name__}: {error}",
             hint="Give it a constant.",
         ) from None
     if value is dataclasses.MISSING or (value is None and field.nullable):
@@ -146,7 +147,7 @@ def _with_default(field: Field, declared: dataclasses.Field[Any]) -> Field:
         text = default_text(value, field)
         if made is not dataclasses.MISSING and default_text(made(), field) != text:
             raise TypeMistakeError(
-                f"column {field.name!r}: its default is another one each time",
+                f"column {field.name!r}: its default is different each time",
                 hint="The same records must give the same rows: give it a constant.",
             )
         return dataclasses.replace(field, default=text)
@@ -216,7 +217,7 @@ def _instead(annotation: Any, origin: Any) -> str:
         (annotation is time, "Use timedelta, the time since midnight, or str."),
         (dataclasses.is_dataclass(type(annotation)), f"Pass the class: {type(annotation).__name__}"),
         (dataclasses.is_dataclass(origin), "Write a dataclass without type parameters."),
-        (_is_a(annotation, tuple), "Write a dataclass or a TypedDict in the place of the NamedTuple."),
+        (_is_a(annotation, tuple), "Write a dataclass or a TypedDict instead of the NamedTuple."),
     ]
     return next((hint for fits, hint in cases if fits), _SUPPORTED)
 

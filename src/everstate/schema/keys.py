@@ -46,7 +46,7 @@ class KeySpec:
             raise SchemaError("a key needs at least one column, and a type for each", hint="Name the column: key='id'")
         for name, type_ in zip(self.names, self.types, strict=True):
             if self.names.count(name) > 1:
-                raise SchemaError(f"key column {name!r} is there twice", hint="Name each column once.")
+                raise SchemaError(f"key column {name!r} appears twice", hint="Name each column once.")
             if type_.is_nested:
                 raise SchemaError(
                     f"key column {name!r}: a {type_.name} cannot be part of a key",

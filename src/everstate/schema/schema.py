@@ -162,6 +162,6 @@ def _checked(fields: list[Field], location: Location | None, *, may_be_empty: bo
             )
         if names.count(name) > 1:
             raise SchemaError(
-                f"column {name!r} is there twice", location=location, hint="Rename one of them: .alias('other')"
+                f"column {name!r} appears twice", location=location, hint="Rename one of them: .alias('other')"
             )
     return Schema(tuple(fields))

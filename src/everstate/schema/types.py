@@ -80,7 +80,7 @@ class DataType:
         unit: `ms` or `us`, of datetimes and durations.
         zone: `UTC`, or None for datetimes without a time zone.
         precision: Digits of a decimal.
-        scale: Digits of a decimal behind the point.
+        scale: Digits of a decimal after the point.
         item: The items of a list (named `item`) or the values of a map (named `value`), with their nullability.
         fields: The fields of a struct.
     """
@@ -265,14 +265,14 @@ def struct_of(fields: list[Field]) -> DataType:
         if not name or "\x00" in name:
             raise TypeMistakeError("a nested field has an empty name, or a NUL in it", hint="Give it a name.")
         if names.count(name) > 1:
-            raise TypeMistakeError(f"the nested field {name!r} is there twice", hint="Rename one of them.")
+            raise TypeMistakeError(f"the nested field {name!r} appears twice", hint="Rename one of them.")
     return DataType("struct", fields=tuple(fields))
 
 
 def _timed(name: str, unit: str, zone: str | None) -> DataType:
     if unit not in ("ms", "us"):
         raise TypeMistakeError(
-            f"a {name} in {unit} has another precision than Python's", hint='Cast it: .dt.cast_time_unit("us")'
+            f"a {name} in {unit} has a different precision than Python's", hint='Cast it: .dt.cast_time_unit("us")'
         )
     if zone not in (None, "UTC"):
         raise TypeMistakeError(f"a datetime in {zone}", hint='Convert it: .dt.convert_time_zone("UTC")')
@@ -283,8 +283,8 @@ def _decimal(precision: int | None, scale: int) -> DataType:
     precision = DECIMAL[0] if precision is None else precision
     if not 0 <= scale <= precision <= DECIMAL[0]:
         raise TypeMistakeError(
-            f"a decimal of {precision} digits, {scale} behind the point",
-            hint=f"It has at most {DECIMAL[0]} digits, and not more of them behind the point.",
+            f"a decimal of {precision} digits, {scale} after the decimal point",
+            hint=f"It has at most {DECIMAL[0]} digits, and no more of them after the decimal point.",
         )
     return DataType("decimal", precision=precision, scale=scale)
 

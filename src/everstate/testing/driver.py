@@ -336,7 +336,7 @@ def _names(given: object, known: Sequence[str], location: Location | None) -> tu
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple, set)) else None
     unknown = [name for name in names or () if name not in known]
     if names is None or unknown:
-        what = "is not a list of outputs" if names is None else f"names {shown(unknown[0])}, which is no output"
+        what = "is not a list of outputs" if names is None else f"names {shown(unknown[0])}, which is not an output"
         hint = f"{suggestion(unknown[0], known) if unknown else ''}The outputs are: {', '.join(known) or 'none'}."
         raise ConfigurationError(f"recalculate={shown(given)} {what}", location=location, hint=hint)
     return tuple(str(name) for name in names)

@@ -149,7 +149,7 @@ class UnitRun:
         if step is None:
             return None
         places = dict(zip(node_names(unit), unit.nodes, strict=True))
-        what = f"a sample of {known.records} records gives another result"
+        what = f"a sample of {known.records} records gives a different result"
         return Mismatch(what, step, str(places[step].location or "") if step in places else "")
 
     def copy(self, described: UnitPrint | None = None, unit: Unit | None = None) -> UnitRun:

@@ -100,7 +100,7 @@ def leaf_dtype(
     if leaf.kind in {"min", "max", "top_k"}:
         for dtype in (input_dtype,) if by_dtype is None else (by_dtype,):
             if dtype.is_nested() or dtype == pl.Null:
-                raise _refused(leaf, dtype, "Take it of a number, a text or a time inside.", location)
+                raise _refused(leaf, dtype, "Apply it to a number, a text or a time inside.", location)
         return input_dtype if leaf.kind != "top_k" else pl.List(input_dtype)
     if leaf.kind == "collect":
         return pl.List(input_dtype)
@@ -113,9 +113,9 @@ def _number_dtype(leaf: Leaf, dtype: pl.DataType, location: Location | None) -> 
         # Sums get all the digits there are, since the input's digits would be too few for them.
         return pl.Decimal(38, dtype.scale) if isinstance(dtype, pl.Decimal) else dtype
     if isinstance(dtype, pl.Duration):
-        raise _refused(leaf, dtype, "Take it of a number, such as .dt.total_milliseconds().", location)
+        raise _refused(leaf, dtype, "Apply it to a number, such as .dt.total_milliseconds().", location)
     if not (dtype.is_numeric() or dtype == pl.Boolean):
-        raise _refused(leaf, dtype, "Take it of a number.", location)
+        raise _refused(leaf, dtype, "Apply it to a number.", location)
     return pl.Int64() if leaf.kind == "sum" and not dtype.is_float() else pl.Float64()
 
 

@@ -25,11 +25,11 @@ class Description:
         >>> print(app.describe())
         service docs (records that cannot be processed: dead-letter)
         output by-customer: table, key customer, from orders
-          sub-topology 0
+          stage 0
             orders: source of orders -> orders/table
-          sub-topology 1
+          stage 1
             orders/table: table of orders, keeps state -> by-customer/aggregate
-          sub-topology 2
+          stage 2
             by-customer/aggregate: aggregate by customer, keeps state -> by-customer/output
             by-customer/output: output to by-customer
 
@@ -67,7 +67,7 @@ def unit_json(unit: Unit) -> dict[str, Any]:
         "key": list(unit.output.key.names),
         "value": {field.name: str(field.type.name) for field in unit.output.record.fields},
         "topics": {"read": list(unit.topics), "written": [unit.output.topic, dead_letter_topic(unit.output.topic)]},
-        "sub_topologies": [
+        "stages": [
             {"number": stage, "nodes": [_node_json(unit, n, node, names) for n, node in unit.members(stage)]}
             for stage in range(unit.depth + 1)
         ],
@@ -94,7 +94,7 @@ def _unit_lines(unit: Unit) -> list[str]:
     output, names = unit.output, node_names(unit)
     lines = [f"output {output.topic}: {output.kind}, key {', '.join(output.key.names)}, from {', '.join(unit.topics)}"]
     for stage in range(unit.depth + 1):
-        lines.append(f"  sub-topology {stage}")
+        lines.append(f"  stage {stage}")
         for number, node in unit.members(stage):
             after = ", ".join(names[edge.target] for edge in unit.out_of(number))
             lines.append(f"    {names[number]}: {_phrase(node)}" + (f" -> {after}" if after else ""))

@@ -19,7 +19,7 @@ class Box:
         name: Unique in the drawing.
         label: What it shows.
         shape: "topic", "step" or "store" (a step that keeps state).
-        group: The output and sub-topology it belongs to; None for a topic.
+        group: The output and stage it belongs to; None for a topic.
     """
 
     name: str
@@ -71,7 +71,7 @@ def mermaid(units: list[Unit]) -> str:
         >>> print(mermaid(app.units()))
         flowchart LR
           n0([words])
-          subgraph s0 ["counts: sub-topology 1"]
+          subgraph s0 ["counts: stage 1"]
             n1[(aggregate)]
           end
           n2([counts])
@@ -90,7 +90,7 @@ def mermaid(units: list[Unit]) -> str:
         if box.group is None:
             lines.append(f"  {ids[box.name]}{_shape(box)}")
         elif box.group not in drawn:
-            lines.append(f'  subgraph s{len(drawn)} ["{box.group[0]}: sub-topology {box.group[1]}"]')
+            lines.append(f'  subgraph s{len(drawn)} ["{box.group[0]}: stage {box.group[1]}"]')
             lines += [f"    {ids[member.name]}{_shape(member)}" for member in groups[box.group]]
             lines.append("  end")
             drawn.add(box.group)

@@ -65,7 +65,7 @@ def _columns(graph: Graph) -> list[list[str]]:
 
 def _box(box: Box, x: int, y: int, width: int) -> str:
     radius = _HEIGHT // 2 if box.shape == "topic" else 5
-    title = f"<title>{escape(box.label)}: {box.group[0]}, sub-topology {box.group[1]}</title>" if box.group else ""
+    title = f"<title>{escape(box.label)}: {box.group[0]}, stage {box.group[1]}</title>" if box.group else ""
     return (
         f'<g>{title}<rect class="{box.shape}" x="{x}" y="{y}" width="{width}" height="{_HEIGHT}" rx="{radius}"/>'
         f'<text x="{x + width // 2}" y="{y + _HEIGHT // 2}">{escape(box.label)}</text></g>'

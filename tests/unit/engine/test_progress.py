@@ -14,13 +14,13 @@ def drawn(*lines):
 
 def test_build_line_says_records_share_rate_and_time_left():
     line = BuildLine("totals", 2, done=250, left=750, rate=50.0)
-    assert line.text() == "totals: generation 2 is recalculated: 250 records (25%), 50/s, 15 s left"
+    assert line.text() == "totals: generation 2 is being recalculated: 250 records (25%), 50/s, 15 s left"
     assert "totals recalculated 2 250 50" in drawn(line)
 
 
 def test_build_line_of_a_migration_says_so():
     line = BuildLine("totals", 2, done=0, left=3, rate=0.0, migrates=True)
-    assert line.text() == "totals: generation 2 is migrated: 0 records (0%), 0/s, begins"
+    assert line.text() == "totals: generation 2 is being migrated: 0 records (0%), 0/s, starting"
     assert "totals migrated 2 0 0" in drawn(line)
 
 

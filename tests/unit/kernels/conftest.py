@@ -107,7 +107,7 @@ class Flow:
         return {**place, **parts, **value}
 
     def _take(self, given: pl.DataFrame) -> None:
-        """Apply changes, refusing any that does not fit what was published before."""
+        """Apply changes, refusing any that does not fit what was already published."""
         columns = list(self.node.schema.names)
         assert dict(given.schema) == {**SYSTEM, **self.node.schema.polars}
         assert not given.select(KEY, OP).is_duplicated().any()

@@ -406,7 +406,7 @@ def test_plan_action_of_an_unknown_output_is_a_key_error() -> None:
         Plan("shop", ()).action("totals")
 
 
-MISSED = Mismatch("a sample of 7 records gives another result", "orders/filter", "shop.py:12")
+MISSED = Mismatch("a sample of 7 records gives a different result", "orders/filter", "shop.py:12")
 
 
 @pytest.mark.parametrize("on_change", ["recalculate", "continue", "migrate"])
@@ -415,7 +415,7 @@ def test_decide_change_that_the_fingerprint_missed_recalculates_and_asks_for_a_r
     assert isinstance(action, Recalculate)
     (found,) = action.differences
     assert (found.category, found.node, found.location) == (Category.MISSED, "orders/filter", "shop.py:12")
-    assert "a sample of 7 records gives another result" in found.cause
+    assert "a sample of 7 records gives a different result" in found.cause
     assert "report" in found.cause
 
 

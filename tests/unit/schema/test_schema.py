@@ -193,7 +193,7 @@ def test_schema_field_that_is_not_there_lists_those_that_are():
         (make_dataclass("D", [("a", int, "x")]), "column 'a': the default 'x' does not fit: expected integer"),
         (make_dataclass("D", [("a", int, None)]), "column 'a': the default None does not fit"),
         (make_dataclass("D", [("a", list[int], field(default_factory=lambda: [1, "x"]))]), "does not fit: field"),
-        (make_dataclass("D", [("a", int, field(default_factory=count().__next__))]), "another one each time"),
+        (make_dataclass("D", [("a", int, field(default_factory=count().__next__))]), "different each time"),
         (complex, "complex is not a type"),
         (None, "None is not a type"),
         (pa.schema([("a", pa.int64()), ("a", pa.int64())]), "twice"),

@@ -98,7 +98,7 @@ def test_migrate_that_gives_something_else_than_a_recalculation_is_rebuilt(sourc
 
     upgrade = check(totals(source=source), totals(halves=True, migrate=wrong, source=source))
     assert kinds(upgrade) == {"out": "migrate"}
-    assert "after the conversion, and {'total':" in upgrade.rebuilt["out"]
+    assert "after the conversion, but {'total':" in upgrade.rebuilt["out"]
     assert "test_upgrade_migrate.py:" in upgrade.rebuilt["out"]
 
 

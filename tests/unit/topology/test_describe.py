@@ -19,12 +19,12 @@ def shop() -> es.Service:
 def test_describe_names_stages_nodes_topics_stores_and_neighbours() -> None:
     unit = shop().describe().to_json()["outputs"][0]
     assert unit["topics"] == {"read": ["orders", "people"], "written": ["named-totals", "named-totals.dlq"]}
-    nodes = {node["name"]: node for stage in unit["sub_topologies"] for node in stage["nodes"]}
+    nodes = {node["name"]: node for stage in unit["stages"] for node in stage["nodes"]}
     assert nodes["named-totals/join"]["from"] == ["named-totals/aggregate", "people/table"]
     assert nodes["named-totals/join"]["store"] == "named-totals/join"
     assert nodes["orders/filter"]["store"] is None
     assert nodes["orders/filter"]["location"].startswith(__file__)
-    assert [stage["number"] for stage in unit["sub_topologies"]] == [0, 1, 2]
+    assert [stage["number"] for stage in unit["stages"]] == [0, 1, 2]
 
 
 def test_describe_names_order_sensitive_steps() -> None:
@@ -42,6 +42,6 @@ def test_describe_inserted_step_renames_no_other() -> None:
         table = table.with_columns(m=col("n") + 1) if extra else table
         table.filter(col("n") > 0).group_by("g").agg(x=es.count()).to("out")
         (unit,) = app.describe().to_json()["outputs"]
-        return {node["name"] for stage in unit["sub_topologies"] for node in stage["nodes"]}
+        return {node["name"] for stage in unit["stages"] for node in stage["nodes"]}
 
     assert names(extra=True) - names(extra=False) == {"in/with_columns"}

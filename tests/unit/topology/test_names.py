@@ -48,7 +48,7 @@ def test_names_are_the_same_in_descriptions_plans_and_drawings():
     (described,) = app.describe().to_json()["outputs"]
     boxes = {box.name.removeprefix("out:") for box in graph_of([unit]).boxes.values() if box.shape != "topic"}
     assert node_names(unit) == NAMES
-    assert [node["name"] for stage in described["sub_topologies"] for node in stage["nodes"]] == NAMES
+    assert [node["name"] for stage in described["stages"] for node in stage["nodes"]] == NAMES
     assert [node.name for node in print_unit(unit, policy="fail", settings={}).nodes] == NAMES
     assert boxes == set(NAMES) - {"orders", "out/output"}
 

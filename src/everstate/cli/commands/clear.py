@@ -17,7 +17,9 @@ def clear(
     log: Annotated[
         str | None, typer.Option(metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else ./.everstate.")
     ] = None,
-    state_dir: Annotated[Path | None, typer.Option(metavar="PATH", help="Where state and checkpoints are.")] = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Where state and checkpoints are kept.")
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A configuration value of the service.")
     ] = None,

@@ -35,7 +35,7 @@ def consume(
         bool, typer.Option("--latest", help="Only the last record of each key, without deleted ones: the table.")
     ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more; alone, begin with what comes next.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     maximum: Annotated[int | None, typer.Option("--max", metavar="N", min=1, help="Stop after N records.")] = None,
     log: LogOption = DEFAULT_LOG,
 ) -> None:

@@ -15,8 +15,8 @@ def describe(
     file: Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")],
     *,
     service: Annotated[str | None, typer.Option(help="Which service, if the file defines several.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print sub-topologies, steps, topics, stores and order-sensitive steps of a service."""
+    """Print the stages, steps, topics and stores of a service, and which steps depend on the order of arrival."""
     description = load_service(file, service=service).describe()
     typer.echo(json.dumps(description.to_json(), indent=2) if as_json else str(description))

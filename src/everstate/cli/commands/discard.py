@@ -25,7 +25,7 @@ def discard(
     log: LogPath = None,
     state_dir: StateDir = None,
 ) -> None:
-    """Give up a generation that was prepared, or delete one that was replaced; never the active one."""
+    """Discard a generation that was prepared or replaced; never the active one."""
     described = load_service(file, service=service)
     from everstate.engine.commands import discarding  # noqa: PLC0415 - a mistake in the file shows first
 

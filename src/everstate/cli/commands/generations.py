@@ -32,7 +32,7 @@ def generations(
     log: LogPath = None,
     state_dir: StateDir = None,
 ) -> None:
-    """List the generations of a service's outputs, with what they occupy."""
+    """List the generations of a service's outputs, and the space they take."""
     described = load_service(file, service=service)
     from everstate.engine.commands.inventory import inventory  # noqa: PLC0415 - a mistake in the file shows first
 

@@ -45,13 +45,13 @@ def plan(  # noqa: PLR0913 - each option is a parameter
         Path | None, typer.Option(metavar="FILE", help="Write the plan to a file, for: everstate run --plan FILE")
     ] = None,
     recalculate: Annotated[
-        list[str] | None, typer.Option(metavar="OUTPUT", help="Rebuild an output although nothing has changed.")
+        list[str] | None, typer.Option(metavar="OUTPUT", help="Rebuild an output even if nothing has changed.")
     ] = None,
     accept_truncated: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="Go on with what is left of a source's past.")
+        list[str] | None, typer.Option(metavar="TOPIC", help="Continue with what is left of a source's history.")
     ] = None,
     keep_topic: Annotated[
-        bool, typer.Option("--keep-topic", help="Leave topics of outputs that are no longer declared as they are.")
+        bool, typer.Option("--keep-topic", help="Keep the topics of outputs that are no longer declared.")
     ] = False,
     shards: Annotated[int | None, typer.Option(help="Shards of the outputs.")] = None,
     effects: Annotated[
@@ -67,7 +67,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
     state_dir: StateDir = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print what a run of the service would change, and why. Changes nothing: a preview publishes nothing, either."""
+    """Print what a run of the service would change, and why. Changes nothing; a preview publishes nothing."""
     described = load_service(file, service=service, config=read_config(config, assignments or []))
     from everstate.engine.commands.preview import plan_service, preview_service  # noqa: PLC0415 - a mistake in the file shows first
     from everstate.generations.deploy.settings import Settings  # noqa: PLC0415 - as above
@@ -103,7 +103,7 @@ def report(plan: Plan, settings: Settings, *, as_json: bool = False, out: Path |
         print_plan(plan, settings)
     if out is not None:
         command = f"everstate run {plan.options.file} --plan {out}"
-        typer.echo(f"The plan is in {out}. This carries it out, if nothing has drifted by then: {command}", err=True)
+        typer.echo(f"The plan is in {out}. To carry it out, unless something has changed by then: {command}", err=True)
 
 
 def _write(out: Path, document: str) -> None:

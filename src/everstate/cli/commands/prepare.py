@@ -8,7 +8,7 @@ import typer
 
 
 def prepare() -> None:
-    """Prepare a quick start of Spark, once for each Python environment; does nothing if that was done.
+    """Prepare a quick start of Spark, once per Python environment; does nothing if it is already there.
 
     Runs a small query and stores what Java has loaded for it in the user's cache, about 150 MB.
     """

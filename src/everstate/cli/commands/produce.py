@@ -48,7 +48,7 @@ def produce(
     A line is a value, or a whole record as `everstate consume --json` prints it.
     """
     if key is not None and key_field:
-        raise ConfigurationError("--key and --key-field exclude each other", hint="Use one of them.")
+        raise ConfigurationError("--key and --key-field cannot be used together", hint="Use one of them.")
     if tombstone and key is not None and file is not None:
         raise ConfigurationError("--tombstone with --key writes one record and reads no FILE", hint="Leave FILE out.")
     check_topic_name(topic)

@@ -46,7 +46,7 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     state_dir: StateDir = None,
     quiet: Quiet = False,
 ) -> None:
-    """Go back to a generation that is still kept: without a replay, with the code that was archived with it.
+    """Go back to a generation that is still kept: without a replay, with the code archived with it.
 
     Ends when that generation is the active one. A process that runs the service is replaced and stops.
     """
@@ -87,14 +87,14 @@ def _told(done: Sequence[Restored], file: str, typed: str) -> list[str]:
         lines.append(
             f"{one.output}: generation {one.generation} is active again, in place of {one.replaced}. {counts}."
         )
-    lines.append("The service does not run now.")
+    lines.append("The service is not running now.")
     others = [one for one in done if not one.in_file]
     if others:
         names = ", ".join(one.output for one in others)
         lines.append(
-            f"{file} holds another version of {names}: everstate run {typed} would deploy that one again. Put the "
+            f"{file} holds a different version of {names}: everstate run {typed} would deploy that again. Put the "
             "earlier version back into the file first."
         )
     else:
-        lines.append(f"{file} holds this version: everstate run {typed} goes on with it.")
+        lines.append(f"{file} holds this version: everstate run {typed} continues with it.")
     return lines

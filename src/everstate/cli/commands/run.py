@@ -40,42 +40,44 @@ def run(  # noqa: PLR0913 - each option is a parameter
     config: ConfigFile = None,
     quiet: Quiet = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and end.", rich_help_panel=_CHANGES)
+        bool, typer.Option("--dry-run", help="Print the plan and stop.", rich_help_panel=_CHANGES)
     ] = False,
     plan: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Do what a plan says, or nothing if it has drifted.", rich_help_panel=_CHANGES
+            metavar="FILE", help="Carry out a plan, or do nothing if it no longer fits.", rich_help_panel=_CHANGES
         ),
     ] = None,
     approve: Annotated[
-        bool, typer.Option("--approve", help="Cutovers may remove what they have to.", rich_help_panel=_CHANGES)
+        bool, typer.Option("--approve", help="Let cutovers remove what they need to.", rich_help_panel=_CHANGES)
     ] = False,
     approval: Annotated[
         Literal["wait", "fail", "approve"] | None,
-        typer.Option(help="What happens to a cutover that would remove much.", rich_help_panel=_CHANGES),
+        typer.Option(help="What to do with a cutover that would remove a lot.", rich_help_panel=_CHANGES),
     ] = None,
     recalculate: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="OUTPUT", help="Rebuild an output although nothing has changed.", rich_help_panel=_CHANGES
-        ),
+        typer.Option(metavar="OUTPUT", help="Rebuild an output even if nothing has changed.", rich_help_panel=_CHANGES),
     ] = None,
     accept_truncated: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC", help="Go on with what is left of a source's past.", rich_help_panel=_CHANGES),
+        typer.Option(
+            metavar="TOPIC", help="Continue with what is left of a source's history.", rich_help_panel=_CHANGES
+        ),
     ] = None,
     keep_topic: Annotated[
         bool,
         typer.Option(
             "--keep-topic",
-            help="Leave topics of outputs that are no longer declared as they are.",
+            help="Keep the topics of outputs that are no longer declared.",
             rich_help_panel=_CHANGES,
         ),
     ] = False,
     effects: Annotated[
         bool,
-        typer.Option("--effects", help="Side effects happen in a recalculation, too.", rich_help_panel=_CHANGES),
+        typer.Option(
+            "--effects", help="Let side effects happen during a recalculation, too.", rich_help_panel=_CHANGES
+        ),
     ] = False,
     take_over: Annotated[
         bool,
@@ -86,34 +88,36 @@ def run(  # noqa: PLR0913 - each option is a parameter
         typer.Option("--standby", help="Wait until the process of the same version ends.", rich_help_panel=_CHANGES),
     ] = False,
     state_dir: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Where state and checkpoints are.", rich_help_panel=_SETTINGS)
+        Path | None,
+        typer.Option(metavar="PATH", help="Where state and checkpoints are kept.", rich_help_panel=_SETTINGS),
     ] = None,
     scratch_dir: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Where RocksDB works.", rich_help_panel=_SETTINGS)
+        Path | None,
+        typer.Option(metavar="PATH", help="Where RocksDB keeps its working files.", rich_help_panel=_SETTINGS),
     ] = None,
     trigger: Annotated[
         float | None, typer.Option(help="Seconds between two micro-batches.", rich_help_panel=_SETTINGS)
     ] = None,
     max_records: Annotated[
-        int | None, typer.Option(help="The most records of a micro-batch.", rich_help_panel=_SETTINGS)
+        int | None, typer.Option(help="Most records in a micro-batch.", rich_help_panel=_SETTINGS)
     ] = None,
     recalculation_records: Annotated[
         int | None,
-        typer.Option(help="The most records of one while a generation is built.", rich_help_panel=_SETTINGS),
+        typer.Option(help="Most records in one while a generation is built.", rich_help_panel=_SETTINGS),
     ] = None,
     shards: Annotated[
-        int | None, typer.Option(help="Shards of the outputs; by default what they have.", rich_help_panel=_SETTINGS)
+        int | None, typer.Option(help="Shards per output; by default what it has.", rich_help_panel=_SETTINGS)
     ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores that Spark uses.", rich_help_panel=_SETTINGS)] = None,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Memory of Spark's Java process.", rich_help_panel=_SETTINGS)
+        str | None, typer.Option(metavar="SIZE", help="Memory for Spark's Java process.", rich_help_panel=_SETTINGS)
     ] = None,
     log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="What Spark reports.", rich_help_panel=_SETTINGS)
+        str | None, typer.Option(metavar="LEVEL", help="How much Spark reports.", rich_help_panel=_SETTINGS)
     ] = None,
     full_compiler: Annotated[
         bool | None,
-        typer.Option("--full-compiler", help="Start slower, run a little quicker.", rich_help_panel=_SETTINGS),
+        typer.Option("--full-compiler", help="Start slower, run a little faster.", rich_help_panel=_SETTINGS),
     ] = None,
 ) -> None:
     """Run a service until it is stopped with Ctrl-C or SIGTERM, or with --once until its sources are drained.
@@ -155,7 +159,7 @@ def run(  # noqa: PLR0913 - each option is a parameter
 
     runner = Runner(described, log=log, show=False if quiet else None, announce=announce, **given)
     if not quiet and not is_prepared():
-        typer.echo("Spark will start in half the time after: everstate prepare (once, half a minute)", err=True)
+        typer.echo("To start Spark in half the time, run this once (half a minute): everstate prepare", err=True)
     runner.run(once=once)
 
 

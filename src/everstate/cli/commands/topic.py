@@ -13,6 +13,7 @@ from everstate.cli.columns import aligned, size
 from everstate.cli.log_option import DEFAULT_LOG, LogOption, open_existing
 from everstate.log import TopicConfig, open_log
 from everstate.log.descriptions import DAY_MS
+from everstate.plan.words import counted
 
 if TYPE_CHECKING:
     from everstate.log import TopicInfo
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 topic_app = typer.Typer(no_args_is_help=True)
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
 
 
 @topic_app.command()
@@ -30,12 +31,13 @@ def create(
     partitions: Annotated[int, typer.Option(help="Number of partitions.")] = 1,
     compact: Annotated[bool, typer.Option("--compact", help="Keep the last record of each key (a table).")] = False,
     retention: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Delete records older than this, such as 7d; else never.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Delete records older than this, such as 7d; by default never."),
     ] = None,
     delete_retention: Annotated[
         str, typer.Option(metavar="DURATION", help="How long a compacted topic keeps tombstones.")
     ] = durations.readable(DAY_MS),
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave a topic that is there.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do nothing if the topic exists.")] = False,
     log: LogOption = DEFAULT_LOG,
 ) -> None:
     """Create a topic."""
@@ -77,7 +79,7 @@ def describe(topic: TopicArgument, *, as_json: JsonOption = False, log: LogOptio
         typer.echo(_json(info))
         return
     typer.echo(f"{info.name}: {_configuration(info.config)}")
-    typer.echo(f"{info.records} records, {size(info.size_bytes)}")
+    typer.echo(f"{counted(info.records, 'record')}, {size(info.size_bytes)}")
     for line in aligned(["PARTITION", "START", "END"], [[n, info.start[n], info.end[n]] for n in sorted(info.end)]):
         typer.echo(line)
 
@@ -90,8 +92,8 @@ def compact(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
     target.compact(topic)
     after = target.describe(topic)
     typer.echo(
-        f"{topic}: {before.records} records ({size(before.size_bytes)}) before, "
-        f"{after.records} ({size(after.size_bytes)}) after"
+        f"{topic}: {counted(before.records, 'record')} ({size(before.size_bytes)}) before, "
+        f"{after.records:,} ({size(after.size_bytes)}) after"
     )
 
 
@@ -101,11 +103,11 @@ def delete(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
     target = open_existing(log)
     records = target.describe(topic).records
     target.delete_topic(topic)
-    typer.echo(f"{topic}: deleted, with {records} records")
+    typer.echo(f"{topic}: deleted, along with {counted(records, 'record')}")
 
 
 def _kind(config: TopicConfig) -> str:
-    words = ["last of each key"] if config.compact else []
+    words = ["the latest record per key"] if config.compact else []
     if config.retention_ms is not None:
         words.append(durations.readable(config.retention_ms))
     return ", ".join(words) or "everything"

@@ -69,7 +69,7 @@ def _frames(content: bytes) -> Iterator[bytes]:
         body = content[position : position + length]
         position += length
         if magic != _MAGIC or len(body) != length:
-            raise ValueError("it is not compressed as Spark does it")
+            raise ValueError("it is not compressed the way Spark does it")
         if token & _METHOD == _STORED:
             yield body
         else:

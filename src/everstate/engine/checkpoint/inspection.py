@@ -83,7 +83,7 @@ def _check_identity(checkpoint: Path, last: Commit | None, output: str) -> None:
     if last is not None and identity != last.query_id:
         raise CheckpointMissingError(
             f"the checkpoint of output {output!r} is not the one that published batch {last.batch_id}: "
-            f"it belongs to query {identity}, the log knows {last.query_id}",
+            f"it belongs to query {identity}, but the log knows {last.query_id}",
             hint=CURE,
         )
 
@@ -109,13 +109,13 @@ def _check_batches(folder: OutputFolder, planned: list[int], done: list[int], la
     if newest_done > published:
         raise CheckpointDamagedError(
             f"the checkpoint of output {output!r} has completed batch {newest_done}, but the log has it only up to "
-            f"batch {published}: they are not of the same moment",
+            f"batch {published}: they are from different moments",
             hint=CURE,
         )
     for batch in planned:
         end = batch_end(checkpoint, batch)
         if last is not None and batch == published and vectors.to_json(end) != vectors.to_json(last.end):
-            raise damaged(checkpoint / "offsets" / str(batch), "the log knows another end of this batch")
+            raise damaged(checkpoint / "offsets" / str(batch), "the log has a different end for this batch")
 
 
 def _number(value: object) -> int:

@@ -40,7 +40,7 @@ class Restored:
         generation: Number of the generation that is active now.
         replaced: Number of the one that was.
         counts: What was written: keys that were new, changed and stale; and those left alone.
-        in_file: The service's file holds this version, so the next run goes on with it.
+        in_file: The service's file holds this version, so the next run continues with it.
     """
 
     output: str
@@ -132,7 +132,7 @@ def _chosen(histories: dict[str, History], outputs: Sequence[str], to: int | Non
             "no output has a generation to go back to", hint="Run the earlier version of the file: it is recalculated."
         )
     if len(chosen) > 1 and (not outputs or to is not None):
-        which = "one of them" if to is not None else "those that are meant"
+        which = "one of them" if to is not None else "the ones you want"
         raise ConfigurationError(f"several outputs can go back: {', '.join(chosen)}", hint=f"Name {which}.")
     return chosen
 

@@ -79,7 +79,7 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
     """
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - the documented way creates one if there is none
         raise EngineError(
-            "this process runs a Spark session already",
+            "this process already runs a Spark session",
             hint="Stop it first, or run the service in a process of its own: everstate run SERVICE.py",
         )
     raise_open_files()
@@ -103,7 +103,7 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
         return SparkSession(context)
     except Exception as error:
         raise EngineError(
-            f"Spark does not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."
+            f"Spark did not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."
         ) from error
 
 

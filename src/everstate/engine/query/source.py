@@ -214,7 +214,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._since_ms = wall_clock() - 1 if unread else self._options.checked_ms
         for topic in self._open().tombstones_dropped(positions, since_ms=self._since_ms):
             raise TombstonesMissedError(
-                f"topic {topic!r} was compacted while it was read: rows were deleted there that would be kept",
+                f"topic {topic!r} was compacted while it was read: rows that were deleted there would be kept here",
                 hint="Rebuild the output from its sources: everstate run SERVICE.py --recalculate OUTPUT. "
                 f"Topic {topic!r} keeps tombstones for too short a time if this happens again.",
             )
@@ -263,6 +263,6 @@ def _require_reachable(position: Vector, ends: Vector) -> None:
         if offset > vectors.offset_at(ends, topic, partition, default=offset):
             raise OffsetOutOfRangeError(
                 f"{topic}/{partition} ends at offset {ends[topic][partition]}, but was read up to {offset} before",
-                hint="The topic was made anew or restored from an older copy. Restore it, or rebuild the state: "
+                hint="The topic was created again or restored from an older copy. Restore it, or rebuild the state: "
                 "everstate clear SERVICE.py, then run it again.",
             )

@@ -146,7 +146,7 @@ def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
 def _step(reach: Reach, thing: ModuleType | type, name: str) -> tuple[Any, str]:
     """What is taken of a module, or of a class that is not the user's; its name if it has an effect."""
     if name == "__subclasses__" and isinstance(thing, type) and thing is not type:
-        raise reach.refused(f"{thing.__name__} has subclasses of all modules", hint="List those that are meant.")
+        raise reach.refused(f"{thing.__name__} has subclasses from every module", hint="List the ones you mean.")
     found = attribute(thing, name)
     if isinstance(found, ModuleType):
         return found, ""  # a module on the way says nothing: what is taken of it does

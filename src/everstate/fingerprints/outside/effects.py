@@ -19,7 +19,7 @@ _SAYING: Final[dict[str, tuple[str, str]]] = {
     "clock": ("reads the clock", "Take the time from the record, or declare it: @es.declare(clock=True)"),
     "random": ("differs each time it is called", "Derive it from the record, or declare it: @es.declare(random=True)"),
     "order": (
-        "has another order in every process",
+        "has a different order in every process",
         "Sort it: sorted(...), .sort(...), or maintain_order=True; or declare it: @es.declare(random=True)",
     ),
     "address": (
@@ -27,7 +27,7 @@ _SAYING: Final[dict[str, tuple[str, str]]] = {
         "Give its class a __repr__, or show what is in it; or declare it: @es.declare(random=True)",
     ),
     "memory": (
-        "is counted on from call to call, in whichever process that is",
+        "keeps counting from call to call, in whichever process that happens",
         "Keep it per key: apply(fn, stateful=True) with state.set(); or declare it: @es.declare(random=True)",
     ),
     "zone": (
@@ -42,10 +42,10 @@ _SAYING: Final[dict[str, tuple[str, str]]] = {
     ),
     "settings": (
         "uses settings of the process, which the workers do not share",
-        'Say it where it is used, or declare it: @es.declare(version="1")',
+        'Set it where it is used, or declare it: @es.declare(version="1")',
     ),
     "process": ("starts programs or threads", 'Declare which version it is: @es.declare(version="1")'),
-    "code": ("runs code that is not there yet", 'Declare which version it is: @es.declare(version="1")'),
+    "code": ("runs code that does not exist yet", 'Declare which version it is: @es.declare(version="1")'),
     UNKNOWN: (
         "is not known to depend on its arguments alone",
         'If it does, say so: @es.declare(pure=["{name}"])',
@@ -60,7 +60,7 @@ _HINTS: Final[dict[str, str]] = {
     "pandas.options": 'Use "with pandas.option_context(...):" inside the function.',
     "polars.Config": 'Use "with polars.Config(...):" around what needs it, and declare it: @es.declare(version="1")',
     "warnings.": 'Use "with warnings.catch_warnings():" around it.',
-    "gzip.": "Say the time that is written into it: mtime=0",
+    "gzip.": "Set the time that is written into it: mtime=0",
     "random.Random": "Give it a seed that comes from the record.",
     "numpy.random": "Use numpy.random.default_rng(SEED) inside the function, with a seed that comes from the record.",
     "dateutil.parser.parse": "Say what fills the parts that are not given: default=datetime(2000, 1, 1)",

@@ -250,7 +250,7 @@ def _dynamic(sighting: Sighting, use: Use) -> Iterator[Effect]:
         foreign = isinstance(thing, type) and origins.of_object(thing).kind != "user"
         names = [name_of(thing), package_name(thing)] if foreign else []
     if foreign and any(known.has_effects(name) for name in names):
-        yield Effect("code", names[-1], sighting.at(use.line), "is asked for an attribute that cannot be told")
+        yield Effect("code", names[-1], sighting.at(use.line), "is asked for an attribute that is not known beforehand")
 
 
 def _moment(location: Location | None) -> Effect:

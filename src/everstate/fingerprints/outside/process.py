@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from everstate.location import Location
 
-PATCHED: Final = "was replaced in this process, but not in the workers, which would calculate otherwise"
-_SAYING: Final = "was changed in this process, but not in the workers, which would calculate otherwise"
+PATCHED: Final = "was replaced in this process, but not in the workers, which would calculate differently"
+_SAYING: Final = "was changed in this process, but not in the workers, which would calculate differently"
 _DECIMAL: Final = decimal.Context(
     prec=28,
     rounding=decimal.ROUND_HALF_EVEN,

@@ -35,7 +35,7 @@ def instance(reach: Reach, thing: Any) -> Tree:
     if origin.package == "everstate" and kind.__module__.startswith("everstate.dsl"):
         raise reach.refused(
             f"a function refers to a {kind.__name__} of the service",
-            hint="Take what it needs out before: limit = app.config('limit', 10), then use limit in the function.",
+            hint="Take out what it needs first: limit = app.config('limit', 10), then use limit in the function.",
         )
     if isinstance(thing, Iterator):
         raise reach.refused(f"a {kind.__name__} is used up as it is read", hint="Keep a list or a range instead.")

@@ -123,7 +123,7 @@ def _module(reach: Reach, thing: types.ModuleType) -> Tree:
     origin = origins.of_loaded(thing)
     if origin.kind == "user":
         raise reach.refused(
-            f"it cannot be told what is used of the module {thing.__name__}",
+            f"what is used of the module {thing.__name__} is not known",
             hint=f"Name what is used: {thing.__name__.rpartition('.')[2]}.NAME",
         )
     reach.name(thing.__name__, thing)

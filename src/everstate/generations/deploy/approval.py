@@ -58,7 +58,7 @@ def check_guards(actions: Sequence[Action], planned: Planned, site: Site, wishes
                     *(concern.message for concern in found),
                 ]
             ),
-            hint=f"If that is meant: {wishes.approval_command}" if wishes.approval_command else found[0].hint,
+            hint=f"If this is intended: {wishes.approval_command}" if wishes.approval_command else found[0].hint,
         )
 
 

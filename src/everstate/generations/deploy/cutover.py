@@ -122,7 +122,7 @@ def _closing(log: Log, service: str, output: str, generation: Generation, lease:
 
 def _restless(output: str) -> DeploymentError:
     return DeploymentError(
-        f"topic {output!r} did not come to rest: another process writes to it all the time",
+        f"topic {output!r} keeps changing: another process is writing to it",
         hint="Stop whatever else writes to the topic, then run again.",
     )
 

@@ -62,7 +62,7 @@ class Heartbeat:
                 self._lost(error)
                 return
             except Exception as error:  # noqa: BLE001 - one that is missed does no harm; the commit checks the lease again
-                logger.warning("A sign of life failed and will be repeated: %s", error)
+                logger.warning("A heartbeat failed and will be repeated: %s", error)
 
     def _tend(self) -> None:
         while not self._ended.wait(self._seconds * _UPKEEP_EVERY):

@@ -69,7 +69,7 @@ def begin(unit: Unit, generation: Generation, site: Site) -> None:
     active = site.registry.read(output).active
     document = folder.read_migration()
     if active is None or document.get("of") != active.number:
-        raise MigrationError("another generation is the active one by now")
+        raise MigrationError("another generation has become active meanwhile")
     last = log.last_commit(unit.service, output, active.name)
     if last is not None:
         with _as_migration():
@@ -184,7 +184,7 @@ def _migration(output: PreparedOutput, site: Site) -> Migration | None:
         return None
     before = site.registry.read(output.name).numbered(int(document["of"]))
     if before is None:
-        raise MigrationError("the generation whose state it has is gone")
+        raise MigrationError("the generation whose state it began with is gone")
     way = _way(output.unit, output.generation, before, site)
     if not way.conversion.checked:
         return way.migration

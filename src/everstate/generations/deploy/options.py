@@ -91,8 +91,8 @@ class Wishes:
     def __post_init__(self) -> None:
         if self.plan is not None and (self.recalculate or self.accept_truncated or self.keep_topic):
             raise ConfigurationError(
-                "a plan says what happens, so nothing can be added to it with --recalculate, --accept-truncated or "
-                "--keep-topic",
+                "a plan already says what happens: --recalculate, --accept-truncated and --keep-topic cannot be added "
+                "to it",
                 hint=f"Make a plan that says so: everstate plan {self.file} ... --out FILE",
             )
 
@@ -119,7 +119,7 @@ class Wishes:
             asked["plan"] = read_plan(Path(plan))
         elif plan is not None and not isinstance(plan, Plan):
             raise ConfigurationError(
-                f"plan= is a {type(plan).__name__}, and neither a plan nor the path of one",
+                f"plan= is a {type(plan).__name__}, neither a plan nor the path of one",
                 hint="Write one: everstate plan SERVICE.py --out FILE",
             )
         return replace(self, **asked)
@@ -149,7 +149,7 @@ def read_plan(path: Path) -> Plan:
         about = path.stat()
         # Anything but a file might never end, or never begin.
         if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
-            what = "is too large for a plan" if stat.S_ISREG(about.st_mode) else "is no file"
+            what = "is too large for a plan" if stat.S_ISREG(about.st_mode) else "is not a file"
             raise ConfigurationError(f"{path} {what}", hint=hint)
         text = path.read_text(encoding="utf-8")
     except EverstateError:

@@ -136,7 +136,7 @@ def require_every_deletion(unit: Unit, last: Commit, log: Log) -> None:
     missed = log.tombstones_dropped(positions, since_ms=last.committed_ms or 0)
     for topic in sorted(missed):
         raise TombstonesMissedError(
-            f"output {unit.output.topic!r} was away for longer than topic {topic!r} keeps tombstones: "
-            "rows were deleted there that it would keep",
+            f"output {unit.output.topic!r} was stopped for longer than topic {topic!r} keeps tombstones, "
+            "so it would keep rows that were deleted there",
             hint=f"Rebuild it from its sources: everstate run SERVICE.py --recalculate {unit.output.topic}",
         )

@@ -120,7 +120,7 @@ def require_no_drift(plan: Plan, planned: Planned) -> None:
     if found := drift(plan, planned.plan):
         file = planned.plan.options.file
         raise PlanDriftError(
-            f"the plan does not fit any more: {found}", hint=f"Make it again: everstate plan {file} --out FILE"
+            f"the plan no longer fits: {found}", hint=f"Make it again: everstate plan {file} --out FILE"
         )
 
 
@@ -262,7 +262,7 @@ def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) 
 def _problem(info: TopicInfo, log: Log, archive: Archive) -> str:
     """Why a topic cannot be read; empty if the first records of every partition can."""
     if beyond(archive, info.end) or not archive.is_of(info.id):
-        return "it is not the topic that was archived: it was made anew, or restored from an older copy"
+        return "it is not the topic that was archived: it was created again, or restored from an older copy"
     try:
         for partition, start in info.start.items():
             log.read(info.name, partition, start, limit=1)

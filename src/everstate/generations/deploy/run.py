@@ -91,7 +91,7 @@ class Run:
             with self._alone():
                 planned = take_leases(self._possible, self.site, self._wishes)
         except LeaseHeldError as error:
-            ways = "With --standby this one waits until that has ended, with --take-over it takes its place."
+            ways = "With --standby this process waits until that one has ended; with --take-over it takes its place."
             raise LeaseHeldError(error.message, hint=f"{error.hint} {ways}") from error
         _tell_missed(planned.plan)
         return planned

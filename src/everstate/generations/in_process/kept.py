@@ -150,7 +150,7 @@ class Kept:
             CheckpointMissingError: If that is no longer known.
         """
         if batch_id not in self._ends:
-            raise CheckpointMissingError(f"batch {batch_id} is not known any more", hint="Recalculate the output.")
+            raise CheckpointMissingError(f"batch {batch_id} is no longer known", hint="Recalculate the output.")
         return self._ends[batch_id]
 
     def start(self, batch_id: int, initial: Vector) -> Vector:

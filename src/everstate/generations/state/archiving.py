@@ -85,8 +85,8 @@ class Archivist:
         if not load(self._log, service, self._folder, topic).files:
             return Archive(topic=known)  # its files were deleted, so that it can begin anew
         raise LogError(
-            f"topic {topic!r} is not the one that was archived: it was made anew, or restored from an older copy",
-            hint=f"Restore it, or give up the old history: delete {self._folder / files.FOLDER / topic}",
+            f"topic {topic!r} is not the one that was archived: it was created again, or restored from an older copy",
+            hint=f"Restore it, or give up the archived records: delete {self._folder / files.FOLDER / topic}",
         )
 
     def _grown(

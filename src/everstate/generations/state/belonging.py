@@ -29,9 +29,9 @@ def check_log(home: Path, log: Log) -> None:
     known = read_document(home / LOG_FILE) if home.is_dir() else None
     if known is None or known.get("id") == log.id:
         return
-    there = f"the log in {log.url} is another one" if log.id else f"there is no log in {log.url}"
+    there = f"the log in {log.url} is a different one" if log.id else f"there is no log in {log.url}"
     raise StateError(
-        f"the state in {home} belongs to the log that was in {known.get('url')}, and {there}",
+        f"the state in {home} belongs to the log that was in {known.get('url')}, but {there}",
         hint="Name that log with --log PATH or EVERSTATE_LOG, or another folder for the state with --state-dir PATH. "
         "To give the state up: everstate clear SERVICE.py, then run it again.",
     )

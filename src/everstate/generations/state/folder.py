@@ -220,7 +220,7 @@ class OutputFolder:
 
 #: What to do about state that is missing or damaged.
 CURE = (
-    "Put the folder back from a copy of the same moment, or rebuild the output from its sources: "
+    "Restore the folder from a copy of the same moment, or rebuild the output from its sources: "
     "everstate run SERVICE.py --recalculate OUTPUT"
 )
 

@@ -101,9 +101,9 @@ def _finding(
         return Finding(found, _unsettled(sample, subject))
     place = f" ({found.location})" if found.location else ""
     warning = (
-        f"The step {found.step}{place} gives other results for the same records once more, so it is not recalculated "
-        "again: it seems to depend on something that changes by itself. Let it depend on its arguments alone, or "
-        "declare what it reads with es.declare(...). If it has changed on purpose, ask for a recalculation: "
+        f"The step {found.step}{place} gives different results for the same records once more, so it is not "
+        "recalculated again: it seems to depend on something that changes on its own. Let it depend on its arguments "
+        "alone, or declare what it reads with es.declare(...). If you changed it on purpose, recalculate the output: "
         f"--recalculate {output}"
     )
     return Finding(None, (warning,))
@@ -116,7 +116,7 @@ def _unsettled(sample: Sample, unit: Unit | None) -> tuple[str, ...]:
 
     first = sample.contradicts
     warning = (
-        f"The step {first} ({place_of(unit, first)}) may give other results for the same records: changes of it that "
-        "its fingerprint misses cannot be found."
+        f"The step {first} ({place_of(unit, first)}) may give different results for the same records: changes to it "
+        "that its fingerprint misses cannot be found."
     )
     return (warning,)

@@ -107,7 +107,7 @@ def _taken(unit: Unit, generation: Generation, log: Log, seen: int) -> Sample | 
     undeclared = [name for name in unsettled(unit, found, again) if name not in declared]
     if undeclared:
         logger.warning(
-            "Output %s: the step %s (%s) is not deterministic: the same records gave different results. A change of it "
+            "Output %s: the step %s (%s) is not deterministic: the same records gave different results. A change to it "
             "that its fingerprint misses cannot be found, and a recalculation may change its results.",
             unit.output.topic,
             undeclared[0],
@@ -140,7 +140,7 @@ def mismatch(sample: Sample, unit: Unit) -> Mismatch | None:
     evidence = [name for name in differing if name not in sample.unsettled]
     if not evidence or (not same and evidence[-1] != list(sample.steps)[-1]):
         return None
-    what = f"a sample of {sample.records} records gives another result"
+    what = f"a sample of {sample.records} records gives a different result"
     return Mismatch(what, evidence[0], place_of(unit, evidence[0]), libraries=not same)
 
 

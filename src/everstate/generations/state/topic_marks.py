@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 _GONE: Final = (
-    "It was deleted while an output used it. If that was a mistake, put the log back from a copy; else create it again "
-    "and start the service: everstate plan SERVICE.py says what follows."
+    "It was deleted while an output used it. If that was a mistake, restore the log from a copy; otherwise create it "
+    "again and start the service: everstate plan SERVICE.py says what would happen."
 )
 
 

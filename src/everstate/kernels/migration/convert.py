@@ -138,8 +138,8 @@ def _compare(unit: Unit, shard: Shard, sample: Sample) -> None:
 
 def _mismatch(node: Node, key: bytes, found: dict[str, Any], wanted: dict[str, Any]) -> MigrationError:
     return MigrationError(
-        f"the {noun(node.operation, node.traits)} has for key {key.decode(errors='replace')!r} {_shown(node, found)} "
-        f"after the conversion, and {_shown(node, wanted)} if it is recalculated",
+        f"for key {key.decode(errors='replace')!r} the {noun(node.operation, node.traits)} has {_shown(node, found)} "
+        f"after the conversion, but {_shown(node, wanted)} if it is recalculated",
         location=node.converter.location if node.converter is not None else node.location,
     )
 

@@ -79,7 +79,7 @@ def damaged(path: Path, file: ArchiveFile, topic: str, partition: int, reason: s
     return SegmentDamagedError(
         f"{path} is damaged: {reason} (archive of topic {topic!r}, partition {partition}, offsets {file.start} to "
         f"{file.end - 1})",
-        hint="Restore this file from a backup. Without one, delete it and go on with what is left: "
+        hint="Restore this file from a backup. Without one, delete it and continue with what is left: "
         f"everstate run SERVICE.py --accept-truncated {topic}",
     )
 

@@ -138,7 +138,7 @@ def _require_known(past: Past, topic: str, partition: int, gap: Range) -> None:
         raise OffsetOutOfRangeError(
             f"offsets {gap[0]} to {gap[1] - 1} of topic {topic!r}, partition {partition} are gone: retention has "
             "deleted them, and the archive does not have them",
-            hint="See what is left and go on with that: everstate plan SERVICE.py",
+            hint="See what is left and continue with that: everstate plan SERVICE.py",
         )
 
 

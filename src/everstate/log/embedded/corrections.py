@@ -1,4 +1,4 @@
-"""Corrections: a batch that was published before and now comes out otherwise; see `everstate.log.succession`."""
+"""Corrections: a batch that was already published and now comes out otherwise; see `everstate.log.succession`."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _fold(database: sqlite3.Connection, owner: tuple[str, str, str]) -> None:
 
 
 def _splice(database: sqlite3.Connection, batch: Commit) -> None:
-    """Put what a generation did while it was built behind what was published before."""
+    """Put what a generation did while it was built behind what was already published."""
     built = (batch.service, batch.output, batch.generation)
     rows = _rows(database, built)
     if rows and batch.ordered:

@@ -131,10 +131,10 @@ def publish(
 def _check_file(store: Store, database: sqlite3.Connection, segment: Segment) -> None:
     path = store.root / segment.file
     if catalogue.is_named(database, segment.file):
-        raise LogError(f"the staged file {path} was published before", hint="Stage the records again.")
+        raise LogError(f"the staged file {path} was already published", hint="Stage the records again.")
     if not path.is_file() or path.stat().st_size != segment.file_bytes:
         raise LogError(
-            f"the staged file {path} is gone or has another length than when it was written",
+            f"the staged file {path} is gone, or its length is not the one it was written with",
             hint="Nothing was published; run the batch again.",
         )
 

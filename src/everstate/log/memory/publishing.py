@@ -59,7 +59,7 @@ def contents(state: State, staged: Sequence[Staged]) -> list[tuple[Staged, Stage
     """What was staged.
 
     Raises:
-        LogError: If it was published before or given up.
+        LogError: If it was already published or given up.
     """
     found = []
     for part in staged:
@@ -67,7 +67,7 @@ def contents(state: State, staged: Sequence[Staged]) -> list[tuple[Staged, Stage
             content = state.staged.get(part.location)
             if content is None:
                 raise LogError(
-                    f"records for topic {part.topic!r} were published before or given up ({part.location})",
+                    f"records for topic {part.topic!r} were already published or discarded ({part.location})",
                     hint="Nothing was published; run the batch again.",
                 )
             found.append((part, content))

@@ -67,12 +67,14 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "Divide in each branch: pl.when(...).then(pl.element() / 7).otherwise(pl.element() / 3).",
     ),
     "Hash": ("differs between versions of Polars", "Use hashlib in a function of the row: map(fn)."),
-    "Element": ("has a meaning only inside of list.eval() and its like", "Name a column with col()."),
-    "Field": ("has a meaning only inside of struct.with_fields()", 'Write col("name").struct.field("x").'),
-    **dict.fromkeys(("Bin", "Cut", "QCut"), ("puts rows into classes by all of them, or into categories", _CLASSES)),
+    "Element": ("only has a meaning inside list.eval() and the like", "Name a column with col()."),
+    "Field": ("only has a meaning inside struct.with_fields()", 'Write col("name").struct.field("x").'),
+    **dict.fromkeys(
+        ("Bin", "Cut", "QCut"), ("sorts rows into classes by looking at all of them, or into categories", _CLASSES)
+    ),
     "Rank": ("depends on other rows, or on chance", _STATE),
 }
-_OTHER_ROWS: Final = "needs other rows, and here each row is seen alone"
+_OTHER_ROWS: Final = "needs other rows, but each row is seen on its own here"
 _CHANCE: Final = ("depends on chance", "Results must be the same when they are calculated again: leave it out.")
 
 
@@ -107,7 +109,7 @@ def _reason(reason: str) -> tuple[str, str]:
     if name.startswith("Agg.") or name in _AGGREGATES:
         return _OTHER_ROWS, _JOIN
     if name in _LENGTHS:
-        return "gives another number of rows than it gets", _FEWER
+        return "gives a different number of rows than it gets", _FEWER
     if name in _ORDERS or name.startswith(("Rolling", "FillNullWithStrategy")):
         return _OTHER_ROWS, _STATE
     return f"is not known to work row by row (Polars {pl.__version__})", _FUNCTION

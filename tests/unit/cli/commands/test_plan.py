@@ -168,7 +168,7 @@ def test_run_of_a_plan_whose_source_was_made_anew_is_refused(log, file, tmp_path
 @pytest.mark.parametrize("option", [["--recalculate", "totals"], ["--accept-truncated", "orders"], ["--keep-topic"]])
 def test_run_of_a_plan_takes_no_option_that_the_plan_should_say(log, file, tmp_path, option):
     run("plan", file, "--out", tmp_path / "p.json")
-    with pytest.raises(ConfigurationError, match="a plan says what happens"):
+    with pytest.raises(ConfigurationError, match="a plan already says what happens"):
         run("run", file, "--plan", tmp_path / "p.json", *option)
 
 

@@ -12,7 +12,7 @@ import everstate as es
 app = es.Service("hasty")
 app.stream("nowhere", schema={"n": int}).to("out")
 """
-NAMED = "after: everstate prepare"
+NAMED = "everstate prepare"
 
 
 @pytest.fixture

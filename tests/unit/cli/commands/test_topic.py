@@ -10,7 +10,7 @@ from everstate.errors import ConfigurationError, TopicExistsError, TopicNotFound
 def test_topic_create_with_all_settings_is_described(everstate):
     everstate("topic", "create", "orders", "--partitions", "3", "--compact", "--retention", "7d")
     text = everstate("topic", "describe", "orders").stdout
-    assert "orders: 3 partitions, keeps last of each key, 1w (tombstones 1d)" in text
+    assert "orders: 3 partitions, keeps the latest record per key, 1w (tombstones 1d)" in text
     described = json.loads(everstate("topic", "describe", "orders", "--json").stdout)
     assert described["retention_ms"] == 7 * 86_400_000
     assert (described["partitions"], described["compact"], described["end"]) == (3, True, {"0": 0, "1": 0, "2": 0})
@@ -34,7 +34,7 @@ def test_topic_list_shows_every_topic_in_aligned_columns(everstate):
     lines = everstate("topic", "list").stdout.splitlines()
     assert lines[0].split() == ["TOPIC", "PARTITIONS", "RECORDS", "SIZE", "KEEPS"]
     assert [line.split()[0] for line in lines[1:]] == ["customers", "orders"]
-    assert len({line.index(word) for line, word in zip(lines[1:], ("everything", "last"), strict=True)}) == 1
+    assert len({line.index(word) for line, word in zip(lines[1:], ("everything", "the latest"), strict=True)}) == 1
 
 
 def test_topic_list_without_a_log_says_how_to_begin_and_creates_nothing(everstate):
@@ -53,6 +53,6 @@ def test_topic_compact_says_what_it_did(everstate):
 
 def test_topic_delete_its_records_are_gone(everstate):
     everstate("produce", "orders", stdin="1\n")
-    assert everstate("topic", "delete", "orders").stdout == "orders: deleted, with 1 records\n"
+    assert everstate("topic", "delete", "orders").stdout == "orders: deleted, along with 1 record\n"
     with pytest.raises(TopicNotFoundError):
         everstate("topic", "describe", "orders")

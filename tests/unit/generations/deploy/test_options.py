@@ -32,5 +32,5 @@ def test_plan_brings_the_options_that_it_was_made_with(tmp_path):
 
 
 def test_plan_allows_nothing_beside_it():
-    with pytest.raises(ConfigurationError, match="a plan says what happens"):
+    with pytest.raises(ConfigurationError, match="a plan already says what happens"):
         Wishes(plan=PLAN, keep_topic=True)

@@ -119,7 +119,7 @@ def test_topic_that_was_made_anew_is_not_mixed_with_the_old_one(shelf, records):
     shelf.log.delete_topic("t")
     shelf.topic("t")
     shelf.send("t", records)
-    with pytest.raises(LogError, match="made anew") as caught:
+    with pytest.raises(LogError, match="created again") as caught:
         shelf.archive("t")
     assert f"delete {shelf.home / FOLDER / 't'}" in caught.value.hint
     for path in partition_folder(shelf.home, "t", 0).iterdir():

@@ -120,7 +120,7 @@ def test_topic_that_was_made_anew_cannot_be_read(shelf):
     shelf.log.delete_topic("t")
     shelf.topic("t")
     shelf.send("t", 100)
-    assert "made anew" in plan(shelf, service(1)).plan.actions[0].problem
+    assert "created again" in plan(shelf, service(1)).plan.actions[0].problem
 
 
 def test_new_generation_begins_at_the_archives_first_offset_and_knows_the_gaps(shelf):

@@ -84,7 +84,7 @@ def test_sample_of_the_same_meaning_agrees_and_of_another_names_the_first_step_t
     assert sample.records == 5
     assert samples.mismatch(sample, totals()) is None
     found = samples.mismatch(sample, totals(factor=3))
-    assert (found.what, found.step) == ("a sample of 5 records gives another result", "in/with_columns")
+    assert (found.what, found.step) == ("a sample of 5 records gives a different result", "in/with_columns")
     assert "test_samples.py:" in found.location
 
 

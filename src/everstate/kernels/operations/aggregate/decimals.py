@@ -78,7 +78,7 @@ def decimal_total(groups: pl.DataFrame, prefix: str, scale: int) -> pl.Series:
             key = groups["$key"][row].decode(errors="replace")
             raise NumberOverflowError(
                 f"the sum of the group {key!r} does not fit into {DIGITS} digits",
-                hint="Sum fewer digits behind the point, or over smaller groups.",
+                hint="Sum fewer digits after the decimal point, or over smaller groups.",
             )
     words = np.empty((groups.height, 2), np.int64)
     words[:, 0] = carried[0] | (carried[1] << BITS)

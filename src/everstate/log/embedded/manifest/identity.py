@@ -120,6 +120,6 @@ def refuse_lost_writes(root: Path, noted: int, writes: int) -> None:
         raise ManifestDamagedError(
             f"the manifest in {root} lacks its last {noted - writes} transactions: manifest.db or manifest.db-wal was "
             "cut, damaged or replaced by an older copy",
-            hint="Restore both files from a backup of one moment. To go on with what is there, and lose what the "
+            hint="Restore both files from one backup. To continue with what is there, and lose what the "
             f"missing transactions wrote, delete {root / COUNT_NAME}.",
         )

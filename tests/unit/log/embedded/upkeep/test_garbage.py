@@ -60,7 +60,7 @@ def test_collect_staged_file_that_went_cannot_be_committed(log):
         digest=combined_digest(staged),
         token=lease.token,
     )
-    with pytest.raises(LogError, match="is gone or has another length"):
+    with pytest.raises(LogError, match="is gone, or its length"):
         log.commit(batch, staged)
     assert log.last_commit("s", "o") is None
 
