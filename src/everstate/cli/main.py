@@ -15,6 +15,7 @@ from everstate.cli.commands.clear import clear
 from everstate.cli.commands.consume import consume
 from everstate.cli.commands.describe import describe
 from everstate.cli.commands.discard import discard
+from everstate.cli.commands.export import export
 from everstate.cli.commands.generations import generations
 from everstate.cli.commands.graph import graph
 from everstate.cli.commands.plan import plan
@@ -48,6 +49,7 @@ app.command()(prepare)
 app.add_typer(topic_app, name="topic", help="Create, list, describe, compact and delete topics.")
 app.command()(produce)
 app.command()(consume)
+app.command()(export)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.schema.keys import KeySpec
+    from everstate.schema.types import DataType
     from everstate.topology.nodes import Output, Source
 
 TIMESTAMP: Final = "$timestamp"
@@ -53,7 +54,7 @@ class Form(Protocol):
     """How records are read."""
 
     @property
-    def columns(self) -> dict[str, pl.DataType]:
+    def types(self) -> dict[str, DataType]:
         """The user's columns, those of the key first."""
 
     @property
@@ -62,6 +63,11 @@ class Form(Protocol):
 
     def rows(self, records: pl.DataFrame) -> Rows:
         """The rows of a records frame."""
+
+
+def columns_of(form: Form) -> dict[str, pl.DataType]:
+    """The user's columns as frames have them."""
+    return {name: type_.polars for name, type_ in form.types.items()}
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,10 @@ class DeclaredForm:
     format: str
 
     @property
-    def columns(self) -> dict[str, pl.DataType]:
+    def types(self) -> dict[str, DataType]:
         """The user's columns, those of the key first."""
-        keys = dict(zip(self.key.names, self.key.dtypes, strict=True))
-        return {**keys, **{name: kind for name, kind in self.schema.polars.items() if name not in keys}}
+        keys = dict(zip(self.key.names, self.key.types, strict=True))
+        return {**keys, **{field.name: field.type for field in self.schema.fields if field.name not in keys}}
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -99,7 +105,7 @@ class DeclaredForm:
             for part, deleted in ((placed.filter(~gone), False), (placed.filter(gone), True))
             if part.height
         ]
-        columns = self.columns
+        columns = columns_of(self)
         rows = [
             part.rows.select(
                 *(pl.col(name).cast(kind) for name, kind in columns.items()),

@@ -210,7 +210,7 @@ def _declared(
 
 def _decoded(form: Form, found: Iterable[pl.DataFrame], topic: str, bad: str) -> pl.DataFrame:
     letters = BadRecords(topic, skip=bad == "skip", hint=_CURE)
-    parts = [pl.DataFrame(schema={**form.columns, **METADATA})]
+    parts = [pl.DataFrame(schema={**forms.columns_of(form), **METADATA})]
     for frame in found:
         rows = form.rows(frame)
         letters.add(rows.bad)

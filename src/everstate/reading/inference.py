@@ -19,7 +19,7 @@ from everstate.reading import shapes
 from everstate.reading.forms import BAD, DELETED, METADATA, OFFSET, PARTITION, PLACE, TIMESTAMP, Rows
 from everstate.reading.shapes import NOTHING, Shape, Signature
 from everstate.schema.schema import SCALAR_COLUMN, Schema
-from everstate.schema.types import BYTES, Field
+from everstate.schema.types import BYTES, TEXT, DataType, Field
 
 KEY: Final = "key"
 #: Where the values have a field `key` of their own.
@@ -104,9 +104,10 @@ class InferredForm:
     scalar: bool = False
 
     @property
-    def columns(self) -> dict[str, pl.DataType]:
+    def types(self) -> dict[str, DataType]:
         """The user's columns, those of the key first."""
-        return {self.key: pl.Binary() if self.binary_keys else pl.String(), **self.schema.polars}
+        values = {field.name: field.type for field in self.schema.fields}
+        return {self.key: BYTES if self.binary_keys else TEXT, **values}
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -103,10 +103,10 @@ def _is_offset(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def frames(log: Log, part: Span, *, at_a_time: int = RECORDS_AT_A_TIME) -> Iterator[pl.DataFrame]:
+def frames(log: Log, part: Span) -> Iterator[pl.DataFrame]:
     """The records of a span, partition by partition in the order of their offsets, some at a time."""
     for partition, end in part.ends.items():
-        for split in log.splits(part.topic, partition, part.begins[partition], end, max_records=at_a_time):
+        for split in log.splits(part.topic, partition, part.begins[partition], end, max_records=RECORDS_AT_A_TIME):
             yield part.within(log.read_split(split))
 
 

@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from everstate.cli.commands.consume import consume
+from everstate.cli.commands.export import export
 from everstate.cli.commands.produce import produce
 from everstate.cli.commands.topic import topic_app
 
@@ -18,6 +19,7 @@ def everstate(tmp_path):
     app.add_typer(topic_app, name="topic")
     app.command()(produce)
     app.command()(consume)
+    app.command()(export)
     runner = CliRunner()
 
     def run(*arguments: str, stdin: str | bytes = "", fails: bool = False):
