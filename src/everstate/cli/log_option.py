@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from everstate.errors import ConfigurationError
+from everstate.generations.deploy.settings import LogChoice, choose_log
 from everstate.log import open_log
 
 if TYPE_CHECKING:
     from everstate.log import Log
 
-DEFAULT_LOG: Final = "./.everstate"
-
 LogOption = Annotated[
-    str,
-    typer.Option("--log", metavar="PATH", envvar="EVERSTATE_LOG", help="The log's folder.", show_default=True),
+    str | None,
+    typer.Option(
+        "--log", metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else the project's, else ./.everstate."
+    ),
 ]
 
 
-def open_existing(address: str) -> Log:
+def open_existing(log: str | None) -> Log:
     """Open a log that must be there.
 
     Raises:
         ConfigurationError: If there is no such folder.
     """
-    require_log(address)
-    return open_log(address)
+    return open_log(require_log(choose_log(log)))
 
 
-def require_log(address: str) -> None:
-    """A command that only looks should not leave an empty log behind.
+def open_new(log: str | None) -> Log:
+    """Open a log, which begins now if it is not there."""
+    return open_log(choose_log(log).address)
+
+
+def require_log(choice: LogChoice) -> str:
+    """The address of a log that must be there: a command that only looks should not leave an empty one behind.
 
     Raises:
         ConfigurationError: If there is no such folder.
     """
+    address = choice.address
     if "://" not in address and not Path(address).is_dir():
         raise ConfigurationError(
-            f"there is no log at {Path(address).absolute()}",
+            f"there is no log at {Path(address).absolute()}, looked for because {choice.why}",
             hint="Name its folder with --log PATH or EVERSTATE_LOG, or create one: everstate topic create TOPIC",
         )
+    return address

@@ -1,19 +1,19 @@
-"""Loading the user's file: the service that it defines."""
+"""Loading the user's file or module: the service that it defines."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import sys
-import tomllib
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from everstate.cli.service_modules import Target, import_file, import_module, is_module
 from everstate.dsl.config import OVERRIDES
 from everstate.dsl.service import Service
 from everstate.errors import ConfigurationError, DefinitionError, EverstateError, secrets
+from everstate.fingerprints.outside import origins
 from everstate.location import Location
+from everstate.project.config_values import read_values
+from everstate.project.project_file import SERVICES, current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,29 +21,106 @@ if TYPE_CHECKING:
 
 
 def load_service(
-    path: Path | str, *, service: str | None = None, config: Mapping[str, object] | None = None
+    target: Path | str | None, *, service: str | None = None, config: Mapping[str, object] | None = None
 ) -> Service:
-    """The service that a Python file defines.
+    """The service that a Python file or module defines.
 
     Args:
-        path: The file.
-        service: Which service, if the file defines several.
+        target: `package.module`, or a file, with `:name` if several services are defined there; or a name that the
+            project's file gives. None for the only service of the project.
+        service: Which service, by its own name.
         config: Values for `Service.config`, which come before the environment and the defaults.
 
     Raises:
-        DefinitionError: If the file cannot be loaded, or does not define that service.
+        DefinitionError: If it cannot be loaded, or does not define that service.
     """
-    module = _load(Path(path), config or {})
-    found = {id(value): value for value in vars(module).values() if isinstance(value, Service)}
-    services = {item.name: item for item in found.values()}
-    if service is not None:
-        if service not in services:
-            raise DefinitionError(f"{path} defines no service {service!r}", hint=f"It defines: {_listed(services)}.")
-        return services[service]
-    if len(services) != 1:
-        what = "no service" if not services else f"several services: {_listed(services)}"
-        hint = "Define one: app = everstate.Service(NAME)" if not services else "Choose one with --service NAME."
-        raise DefinitionError(f"{path} defines {what}", hint=hint)
+    found = _target(target)
+    module = _load(found, config or {})
+    services = {name: value for name, value in vars(module).items() if isinstance(value, Service)}
+    if found.attribute is not None:
+        return _named(found, module, services)
+    return _only(found, services, service)
+
+
+def service_name(target: Path | str | None) -> str:
+    """What to type for a service: what was typed, or the name of the project's only one.
+
+    Raises:
+        DefinitionError: If nothing was typed and the project does not have one service.
+    """
+    if target is not None:
+        return str(target)
+    project = current()
+    names = list(project.services)
+    if len(names) == 1:
+        return names[0]
+    if project.file is None:
+        raise DefinitionError(
+            "no service is named, and there is no project here",
+            hint="Name the service: package.module:app, or its file. In a project, everstate.toml names it: see "
+            "everstate init --help",
+        )
+    listed = f"Say which one: {', '.join(names)}." if names else f"Name it, or write it into [{SERVICES}] there."
+    what = "several services" if names else "no service"
+    raise DefinitionError(f"no service is named, and {project.place()} names {what}", hint=listed)
+
+
+def is_left_out(word: str) -> bool:
+    """Whether a word is no service, in a project that has one: its name, a file and a module are."""
+    services = current().services
+    if len(services) != 1 or word in services:
+        return False
+    try:
+        found = Target.of(word)
+    except DefinitionError:
+        return True
+    return found.file is None and found.attribute is None and not is_module(found.place, _folders())
+
+
+def _target(target: Path | str | None) -> Target:
+    """Where a service is; names of the project's file come first."""
+    typed = service_name(target)
+    project = current()
+    written = project.services.get(typed)
+    if written is None:
+        return Target.of(typed)
+    try:
+        return Target.of(written, project.folder)
+    except DefinitionError as error:
+        raise project.refusal(error.message, error.hint or "", SERVICES, typed) from error
+
+
+def _named(target: Target, module: ModuleType, services: Mapping[str, Service]) -> Service:
+    """The service of `:name`: a name in the module, else that of a service."""
+    name = target.attribute or ""
+    thing: Any = module
+    for part in name.split("."):
+        thing = getattr(thing, part, None)
+    by_name = {one.name: one for one in services.values()}
+    found = thing if isinstance(thing, Service) else by_name.get(name)
+    if found is None:
+        what = "nothing called" if thing is None else "no service, but something else, called"
+        raise DefinitionError(
+            f"{target.place} has {what} {name!r}", hint=f"The services there are: {_listed(target, services)}."
+        )
+    return found
+
+
+def _only(target: Target, services: Mapping[str, Service], name: str | None) -> Service:
+    """The service of this name, or the only one."""
+    by_name = {one.name: one for one in services.values()}
+    if name is not None:
+        if name not in by_name:
+            listed = ", ".join(sorted(by_name)) or "none"
+            raise DefinitionError(f"{target.place} defines no service {name!r}", hint=f"It defines: {listed}.")
+        return by_name[name]
+    if not services:
+        raise DefinitionError(f"{target.place} defines no service", hint="Define one: app = everstate.Service(NAME)")
+    if len({id(one) for one in services.values()}) > 1:
+        raise DefinitionError(
+            f"{target.place} defines several services: {', '.join(sorted(by_name))}",
+            hint=f"Say which one: {_listed(target, services)}.",
+        )
     return next(iter(services.values()))
 
 
@@ -53,21 +130,7 @@ def read_config(file: Path | None, assignments: Sequence[str]) -> dict[str, obje
     Raises:
         ConfigurationError: If the file cannot be read, or an assignment is not one.
     """
-    values: dict[str, object] = {}
-    if file is not None:
-        try:
-            content = file.read_text(encoding="utf-8")
-            document: Any = json.loads(content) if file.suffix == ".json" else tomllib.loads(content)
-        except (OSError, ValueError, RecursionError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ConfigurationError(
-                f"the configuration {file} cannot be read: {why}", hint="It must be TOML, or JSON in a file *.json."
-            ) from error
-        if not isinstance(document, dict):
-            raise ConfigurationError(
-                f"the configuration {file} is not a table of names and values", hint="Write lines such as: least = 100"
-            )
-        values.update(document)
+    values = read_values(file) if file is not None else {}
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name:
@@ -78,57 +141,61 @@ def read_config(file: Path | None, assignments: Sequence[str]) -> dict[str, obje
     return values
 
 
-def _load(path: Path, config: Mapping[str, object]) -> ModuleType:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DefinitionError(f"{path} {what}", hint="Name the Python file that defines the service.")
-    spec = importlib.util.spec_from_file_location(_module_name(path), path.resolve())
-    if spec is None or spec.loader is None:
-        raise DefinitionError(f"{path} is not a Python file", hint="Give it a name that ends in .py.")
-    module = importlib.util.module_from_spec(spec)
-    # As `python FILE` does, so that the file can import its neighbours; and workers get it by value from here.
-    sys.path.insert(0, str(path.resolve().parent))
-    sys.modules[spec.name] = module
+def _load(target: Target, config: Mapping[str, object]) -> ModuleType:
+    file = target.file
+    if file is not None and not file.is_file():
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise DefinitionError(f"{target.place} {what}", hint="Name the Python file that defines the service.")
     token = OVERRIDES.set(config)
     secrets.remember(config)
     try:
-        spec.loader.exec_module(module)
+        return import_file(file, _folders()) if file is not None else import_module(target.place, _folders())
     except EverstateError:
         raise
     except (Exception, SystemExit) as error:
-        sys.modules.pop(spec.name, None)
         raise DefinitionError(
-            f"{path} cannot be loaded: {type(error).__name__}: {error}",
-            location=_place(error, path),
+            f"{target.place} cannot be loaded: {type(error).__name__}: {error}",
+            location=_place(error),
             hint=_cure(error),
         ) from error
     finally:
         OVERRIDES.reset(token)
-    return module
 
 
-def _module_name(path: Path) -> str:
-    """The file's own name, unless another module has it: a service in `json.py` must not replace Python's."""
-    known = sys.modules.get(path.stem)
-    taken = known is not None and getattr(known, "__file__", None) != str(path.resolve())
-    return f"everstate_service_{path.stem}" if taken else path.stem
+def _folders() -> list[Path]:
+    """Where modules are searched for: here, as `python -m` does, in the project, and in the folder `src` of each."""
+    places = [place for place in (current().folder, Path.cwd()) if place is not None]
+    folders = [folder for place in places for folder in (place, place / "src") if folder.is_dir()]
+    return list(dict.fromkeys(folders))
 
 
 def _cure(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"Install it, or put {error.name} next to the file: its folder is searched."
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return (
+            "The file is in no package: put an empty __init__.py next to it, or import its neighbours by their names."
+        )
     if isinstance(error, SystemExit):
         return "A service file only defines the service; put what ends the program under: if __name__ == '__main__':"
     return "Correct the file at this line; to see more, run it with Python itself."
 
 
-def _place(error: BaseException, path: Path) -> Location | None:
-    """The line of the user's file where it went wrong."""
+def _place(error: BaseException) -> Location | None:
+    """The line of the user's where it went wrong."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Location(error.filename, error.lineno)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path.resolve())]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<") and origins.of_file(frame.filename) == origins.USER
+    ]
     return Location(frames[-1].filename, frames[-1].lineno or 0) if frames else None
 
 
-def _listed(services: Mapping[str, Service]) -> str:
-    return ", ".join(sorted(services)) or "none"
+def _listed(target: Target, services: Mapping[str, Service]) -> str:
+    """What to type for each of the services, by the first of its names."""
+    first: dict[int, str] = {}
+    for name, one in services.items():
+        first.setdefault(id(one), f"{target.place}:{name} (service {one.name})")
+    return ", ".join(sorted(first.values())) or "none"

@@ -8,20 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from everstate.cli.completion import service_names
 from everstate.cli.log_option import require_log
+from everstate.cli.service_file import is_left_out, service_name
 from everstate.errors.secrets import MASK, is_secret, masked
+from everstate.generations.deploy.settings import choose_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.dsl.service import Service
 
-ServiceFile = Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")]
+ServiceFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[SERVICE]",
+        help="The service: package.module:app, its file, or its name in everstate.toml; may be left out if that names "
+        "only one.",
+        show_default=False,
+        autocompletion=service_names,
+    ),
+]
 ServiceName = Annotated[
     str | None, typer.Option("--service", metavar="NAME", help="Which service, if the file defines several.")
 ]
 LogPath = Annotated[
-    str | None, typer.Option("--log", metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else ./.everstate.")
+    str | None,
+    typer.Option(
+        "--log", metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else the project's, else ./.everstate."
+    ),
 ]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A configuration value of the service.")
@@ -42,15 +57,23 @@ def existing_log(log: str | None, service: Service) -> str:
     Raises:
         ConfigurationError: If there is no such folder.
     """
-    from everstate.generations.deploy.settings import log_address  # noqa: PLC0415 - a mistake in the file shows first
+    return require_log(choose_log(log, service.log))
 
-    address = log_address(log, service.log)
-    require_log(address)
-    return address
+
+def service_and_rest(first: str | None, rest: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Tell a service from what follows it, where a project with one service lets it be left out.
+
+    Args:
+        first: The first word, which is the service, or belongs to the rest.
+        rest: The words after it.
+    """
+    if first is None or not is_left_out(first):
+        return first, list(rest)
+    return None, [first, *rest]
 
 
 def as_typed(
-    file: Path,
+    file: str | Path | None,
     *,
     service: str | None = None,
     log: str | None = None,
@@ -58,13 +81,13 @@ def as_typed(
     config: Path | None = None,
     state_dir: Path | None = None,
 ) -> str:
-    """The file with the options that say which version is meant, for commands in hints; secrets are not repeated.
+    """The service with the options that say which version is meant, for commands in hints; secrets are not repeated.
 
     Example:
         >>> as_typed(Path("shop.py"), assignments=["least=5", "api_token=x"])
         "shop.py --set least=5 --set 'api_token=***'"
     """
-    words = [str(file)]
+    words = [service_name(file)]
     for option, value in (("--service", service), ("--log", log), ("--state-dir", state_dir), ("--config", config)):
         words += [] if value is None else [option, masked(str(value))]
     for assignment in assignments or []:

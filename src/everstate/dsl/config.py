@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import ConfigurationError, secrets
+from everstate.project.config_values import config_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,9 @@ def lookup(name: str, default: str | float, location: Location | None) -> Any:
         return _typed(name, overrides[name], default, "--set or --config", location)
     if variable in os.environ:
         return _typed(name, os.environ[variable], default, variable, location)
+    written = config_values()
+    if name in written.values:
+        return _typed(name, written.values[name], default, written.place(name), location)
     return default
 
 

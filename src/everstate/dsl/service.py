@@ -46,7 +46,8 @@ class Service(Guiding):
 
     Args:
         name: The service's name; its state and its lease go by it.
-        log: Where topics live: a folder. By default `EVERSTATE_LOG`, else `./.everstate`.
+        log: Where topics live: a folder. `EVERSTATE_LOG` and the project's file come first; by default
+            `./.everstate`.
         state_dir: Where state and checkpoints live; by default inside the log's folder.
         on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to the output's dead-letter
             topic), "fail" or "skip".
@@ -131,8 +132,8 @@ class Service(Guiding):
     def config(self, name: str, default: Any) -> Any:
         """A configuration value, of the default's type.
 
-        It comes from `--set name=value`, `--config FILE`, the environment variable `EVERSTATE_CONFIG_<NAME>`, or it is
-        the default, in this order.
+        It comes from `--set name=value`, `--config FILE`, the environment variable `EVERSTATE_CONFIG_<NAME>`, the
+        project's file, or it is the default, in this order.
 
         Raises:
             ConfigurationError: If a given value is not of the default's type.

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import pickle
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark import cloudpickle
-
-from everstate.engine.query.job import pickled
+from everstate.engine.query.by_value import Pickler, Unpickler, pickled
 from everstate.errors import CheckpointDamagedError, CheckpointMissingError, secrets
 from everstate.errors.exhaustion import exhausted, exhaustion
 from everstate.generations.state.folder import OutputFolder, write_file
@@ -28,7 +25,7 @@ class _AbsentSecretError(Exception):
     """A secret that the code refers to and nobody has given."""
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(Pickler):
     """Writes secrets by their names."""
 
     def persistent_id(self, part: Any) -> str | None:
@@ -47,7 +44,7 @@ _MOVED: Final = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(Unpickler):
     """Puts secrets in the place of their names, and finds classes that have moved since."""
 
     def find_class(self, module: str, name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 import typer
 
-from everstate.cli.log_option import DEFAULT_LOG, LogOption, open_existing
+from everstate.cli.log_option import LogOption, open_existing
 from everstate.cli.record_lines import parse_json, to_line
 from everstate.errors.texts import one_line, printable_json
 from everstate.log.records import to_records
@@ -37,7 +37,7 @@ def consume(
     follow: Annotated[bool, typer.Option("--follow", help="Wait for more; alone, begin with what comes next.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     maximum: Annotated[int | None, typer.Option("--max", metavar="N", min=1, help="Stop after N records.")] = None,
-    log: LogOption = DEFAULT_LOG,
+    log: LogOption = None,
 ) -> None:
     """Print the records of a topic."""
     source = open_existing(log)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from everstate.cli.service_file import load_service
+from everstate.cli.service_options import AsJson, ServiceFile, ServiceName
 
 
 def describe(
-    file: Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")],
+    file: ServiceFile = None,
     *,
-    service: Annotated[str | None, typer.Option(help="Which service, if the file defines several.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    service: ServiceName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the stages, steps, topics and stores of a service, and which steps depend on the order of arrival."""
     description = load_service(file, service=service).describe()

@@ -7,17 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everstate.cli.service_file import load_service
-from everstate.cli.service_options import LogPath, ServiceFile, ServiceName, StateDir, as_typed, existing_log
+from everstate.cli.service_options import (
+    LogPath,
+    ServiceFile,
+    ServiceName,
+    StateDir,
+    as_typed,
+    existing_log,
+    service_and_rest,
+)
 
 if TYPE_CHECKING:
     from everstate.generations.deploy.options import RunOptions
 
 
 def discard(
-    file: ServiceFile,
-    output: Annotated[str, typer.Argument(metavar="OUTPUT", help="The output's topic.")],
-    number: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="Which generation; by default the one that was prepared.")
+    file: ServiceFile = None,
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="OUTPUT [N]",
+            help="The output's topic, and which generation; by default the one that was prepared.",
+            show_default=False,
+        ),
     ] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which one it would be.")] = False,
@@ -26,6 +38,8 @@ def discard(
     state_dir: StateDir = None,
 ) -> None:
     """Discard a generation that was prepared or replaced; never the active one."""
+    file, rest = service_and_rest(file, which or [])
+    output, number = _which(rest)
     described = load_service(file, service=service)
     from everstate.engine.commands import discarding  # noqa: PLC0415 - a mistake in the file shows first
 
@@ -37,3 +51,12 @@ def discard(
     gone = discarding.discard(described, output, number, dry_run=dry_run, **given)
     verb = "would be" if dry_run else "is"
     typer.echo(f"Generation {gone.number} of {output}, which was {gone.status}, {verb} discarded.")
+
+
+def _which(words: list[str]) -> tuple[str, int | None]:
+    match words:
+        case [output]:
+            return output, None
+        case [output, number] if number.isdecimal():
+            return output, int(number)
+    raise typer.BadParameter("name one output, and the number of a generation if need be", param_hint="OUTPUT [N]")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everstate.cli.columns import size
-from everstate.cli.log_option import DEFAULT_LOG, LogOption, open_existing
+from everstate.cli.log_option import LogOption, open_existing
 from everstate.errors.texts import printable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def export(  # noqa: PLR0913 - each option is a parameter
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out records that cannot be decoded, and say how many.")
     ] = False,
-    log: LogOption = DEFAULT_LOG,
+    log: LogOption = None,
 ) -> None:
     """Write a topic to a file: Parquet, CSV, JSON lines or Arrow.
 

@@ -22,7 +22,7 @@ _HEADER: Final = ("OUTPUT", "GENERATION", "STATUS", "SINCE", "FINGERPRINT", "SHA
 
 
 def generations(
-    file: ServiceFile,
+    file: ServiceFile = None,
     *,
     audit: Annotated[
         bool, typer.Option("--audit", help="What has happened: who, when, why, and what it wrote.")

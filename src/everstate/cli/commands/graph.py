@@ -8,15 +8,16 @@ from typing import Annotated
 import typer
 
 from everstate.cli.service_file import load_service
+from everstate.cli.service_options import ServiceFile, ServiceName
 from everstate.errors import ConfigurationError
 from everstate.topology.drawing import mermaid
 from everstate.topology.drawing_svg import svg
 
 
 def graph(
-    file: Annotated[Path, typer.Argument(metavar="SERVICE.py", help="The file that defines the service.")],
+    file: ServiceFile = None,
     *,
-    service: Annotated[str | None, typer.Option(help="Which service, if the file defines several.")] = None,
+    service: ServiceName = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file; .svg draws, .mmd is Mermaid.")] = None,
     form: Annotated[str, typer.Option("--format", help="mermaid or svg; else the file's ending decides.")] = "mermaid",
 ) -> None:

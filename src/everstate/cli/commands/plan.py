@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def plan(  # noqa: PLR0913 - each option is a parameter
-    file: ServiceFile,
+    file: ServiceFile = None,
     *,
     preview: Annotated[
         bool,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 import polars as pl
 import typer
 
-from everstate.cli.log_option import DEFAULT_LOG, LogOption
+from everstate.cli.log_option import LogOption, open_new
 from everstate.cli.record_lines import Content, from_document, is_record, key_bytes, parse_json
 from everstate.errors import ConfigurationError, DecodeError
-from everstate.log import TopicConfig, open_log
+from everstate.log import TopicConfig
 from everstate.log.records import CONTENT
 from everstate.schema.topic_names import check_topic_name
 
@@ -41,7 +41,7 @@ def produce(
         bool, typer.Option("--tombstone", help="Delete: write null values; with --key, just one, and nothing is read.")
     ] = False,
     partitions: Annotated[int, typer.Option(help="Partitions, if the topic has to be created.")] = 1,
-    log: LogOption = DEFAULT_LOG,
+    log: LogOption = None,
 ) -> None:
     """Write records to a topic, one for each line of JSON.
 
@@ -54,7 +54,7 @@ def produce(
     check_topic_name(topic)
     with ExitStack() as stack:
         _opened(file, stack)  # before a log or a topic is made for nothing
-    target = open_log(log)
+    target = open_new(log)
     _ensure(target, topic, partitions)
     lines = LineReader(key_field or [], key, tombstone=tombstone)
     if tombstone and key is not None:

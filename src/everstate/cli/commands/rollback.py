@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everstate.cli.plan_text import print_plan
-from everstate.cli.service_file import load_service, read_config
+from everstate.cli.service_file import load_service, read_config, service_name
 from everstate.cli.service_options import (
     Assignments,
     ConfigFile,
@@ -19,6 +19,7 @@ from everstate.cli.service_options import (
     StateDir,
     as_typed,
     existing_log,
+    service_and_rest,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def rollback(  # noqa: PLR0913 - each option is a parameter
-    file: ServiceFile,
+    file: ServiceFile = None,
     outputs: Annotated[
         list[str] | None,
         typer.Argument(metavar="[OUTPUT]...", help="Which outputs; may be left out if only one can go back."),
@@ -50,11 +51,12 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
 
     Ends when that generation is the active one. A process that runs the service is replaced and stops.
     """
+    file, outputs = service_and_rest(file, outputs or [])
     described = load_service(file, service=service, config=read_config(config, assignments or []))
     from everstate.engine.commands.rollback import plan_rollback, roll_back  # noqa: PLC0415 - a mistake in the file shows first
     from everstate.generations.deploy.settings import Settings  # noqa: PLC0415 - as above
 
-    names = outputs or []
+    names = outputs
     typed = as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir)
     given: dict[str, Any] = {
         "log": existing_log(log, described),
@@ -71,7 +73,7 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     if not quiet:
         print_plan(plan, Settings.resolve(), stderr=True)
     done = roll_back(described, names, show=False if quiet else None, **given)
-    for line in _told(done, str(file), typed):
+    for line in _told(done, service_name(file), typed):
         typer.echo(line)
 
 

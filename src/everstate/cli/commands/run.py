@@ -31,7 +31,7 @@ _CHANGES = "Changing versions"
 
 
 def run(  # noqa: PLR0913 - each option is a parameter
-    file: ServiceFile,
+    file: ServiceFile = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="Process what is there, then stop.")] = False,
     service: ServiceName = None,

@@ -10,8 +10,8 @@ import typer
 
 from everstate.cli import durations
 from everstate.cli.columns import aligned, size
-from everstate.cli.log_option import DEFAULT_LOG, LogOption, open_existing
-from everstate.log import TopicConfig, open_log
+from everstate.cli.log_option import LogOption, open_existing, open_new
+from everstate.log import TopicConfig
 from everstate.log.descriptions import DAY_MS
 from everstate.plan.words import counted
 
@@ -38,7 +38,7 @@ def create(
         str, typer.Option(metavar="DURATION", help="How long a compacted topic keeps tombstones.")
     ] = durations.readable(DAY_MS),
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do nothing if the topic exists.")] = False,
-    log: LogOption = DEFAULT_LOG,
+    log: LogOption = None,
 ) -> None:
     """Create a topic."""
     config = TopicConfig(
@@ -47,13 +47,13 @@ def create(
         retention_ms=None if retention is None else durations.milliseconds(retention),
         delete_retention_ms=durations.milliseconds(delete_retention),
     )
-    target = open_log(log)
+    target = open_new(log)
     target.create_topic(topic, config, exist_ok=if_not_exists)
     typer.echo(f"{topic}: {_configuration(target.describe(topic).config)}")
 
 
 @topic_app.command(name="list")
-def list_topics(*, as_json: JsonOption = False, log: LogOption = DEFAULT_LOG) -> None:
+def list_topics(*, as_json: JsonOption = False, log: LogOption = None) -> None:
     """List all topics."""
     source = open_existing(log)
     found = [source.describe(name) for name in source.topics()]
@@ -72,7 +72,7 @@ def list_topics(*, as_json: JsonOption = False, log: LogOption = DEFAULT_LOG) ->
 
 
 @topic_app.command()
-def describe(topic: TopicArgument, *, as_json: JsonOption = False, log: LogOption = DEFAULT_LOG) -> None:
+def describe(topic: TopicArgument, *, as_json: JsonOption = False, log: LogOption = None) -> None:
     """Show a topic's settings, offsets and size."""
     info = open_existing(log).describe(topic)
     if as_json:
@@ -85,7 +85,7 @@ def describe(topic: TopicArgument, *, as_json: JsonOption = False, log: LogOptio
 
 
 @topic_app.command()
-def compact(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
+def compact(topic: TopicArgument, *, log: LogOption = None) -> None:
     """Drop superseded and expired records now; offsets stay as they are."""
     target = open_existing(log)
     before = target.describe(topic)
@@ -98,7 +98,7 @@ def compact(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
 
 
 @topic_app.command()
-def delete(topic: TopicArgument, *, log: LogOption = DEFAULT_LOG) -> None:
+def delete(topic: TopicArgument, *, log: LogOption = None) -> None:
     """Delete a topic with all its records."""
     target = open_existing(log)
     records = target.describe(topic).records

@@ -7,21 +7,14 @@ runs and whatever the file says by then.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import sys
-import sysconfig
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from pyspark import cloudpickle
+from everstate.engine.query.by_value import pickled, unpickled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
     from everstate.kernels.migration.convert import Migration
     from everstate.kernels.order import Order
     from everstate.kernels.pages.addressing import PagePolicy
@@ -31,7 +24,6 @@ if TYPE_CHECKING:
 
 _units: dict[str, Unit] = {}
 _logs: dict[tuple[int, str], Log] = {}
-_PACKAGE: Final = "everstate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +72,7 @@ class Job:
     def unit(self) -> Unit:
         """The unit; each process unpickles it once."""
         if self.digest not in _units:
-            _units[self.digest] = cloudpickle.loads(self.payload)
+            _units[self.digest] = unpickled(self.payload)
         return _units[self.digest]
 
     @cached_property
@@ -100,43 +92,3 @@ class Job:
 
             _logs[place] = open_log(self.url, trusted=True)
         return _logs[place]
-
-
-def pickled(unit: Unit, pickler: Callable[[IO[bytes]], Any] = cloudpickle.Pickler) -> bytes:
-    """A unit by value, together with every module of the user's that is loaded.
-
-    Args:
-        unit: The unit.
-        pickler: What writes it.
-    """
-    registered = [module for module in list(sys.modules.values()) if is_users(module)]
-    for module in registered:
-        cloudpickle.register_pickle_by_value(module)
-    content = io.BytesIO()
-    try:
-        pickler(content).dump(unit)
-    finally:
-        for module in registered:
-            cloudpickle.unregister_pickle_by_value(module)
-    return content.getvalue()
-
-
-def is_users(module: ModuleType | Any) -> bool:
-    """Whether a module is the user's own: not installed, not part of Python, not Everstate."""
-    file = getattr(module, "__file__", None)
-    name = getattr(module, "__name__", "")
-    if not file or name == "__main__" or name.partition(".")[0] == _PACKAGE:
-        return False  # cloudpickle takes __main__ by value anyway
-    return _is_users_file(file)
-
-
-@cache
-def _is_users_file(file: str) -> bool:
-    path = Path(file).resolve()
-    return path.suffix == ".py" and not any(path.is_relative_to(folder) for folder in _installed())
-
-
-@cache
-def _installed() -> list[Path]:
-    folders = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return [Path(folder).resolve() for folder in {*folders, sys.prefix, sys.base_prefix} if folder and folder != "/usr"]

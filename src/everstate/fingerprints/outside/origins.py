@@ -113,8 +113,12 @@ def of_module(name: str | None, file: str | None) -> Origin:
 
 def of_file(file: str) -> Origin:
     """Of a source file, or of a compiled extension."""
-    origin = _of_file(file)
-    return USER if origin.package in _services.get() else origin
+    return USER if is_services(file) else _of_file(file)
+
+
+def is_services(file: str) -> bool:
+    """Whether a file belongs to the package of the service that is looked at, inside `of_services`."""
+    return _of_file(file).package in _services.get()
 
 
 @contextmanager

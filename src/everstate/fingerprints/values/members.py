@@ -21,7 +21,7 @@ from everstate.fingerprints.values import twins
 _NOISE: Final = frozenset(
     """
     __module__ __qualname__ __doc__ __firstlineno__ __static_attributes__ __annotations__ __annotate__ __annotate_func__
-    __annotations_cache__ __dict__ __weakref__ __dictoffset__ __abstractmethods__ _abc_impl __orig_bases__
+    __annotations_cache__ __dict__ __weakref__ __dictoffset__ __slotnames__ __abstractmethods__ _abc_impl __orig_bases__
     __parameters__ __type_params__ __protocol_attrs__ __non_callable_proto_members__ __callable_proto_members_only__
     _is_protocol _is_runtime_protocol __dataclass_fields__ __dataclass_params__ __attrs_attrs__ __attrs_props__
     __attrs_own_setattr__ __attrs_base_of_slotted__ __private_attributes__ __class_vars__ __signature__

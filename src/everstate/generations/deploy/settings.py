@@ -1,11 +1,12 @@
 """Operational settings: how a service is run, never what it computes.
 
-Each can be given on the command line, as an environment variable `EVERSTATE_<NAME>`, or by the service itself; the
-first of these that is there counts. None of them changes a result.
+Each can be given on the command line, as an environment variable `EVERSTATE_<NAME>`, in the project's file, or by the
+service itself; the first of these that is there counts. None of them changes a result.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, fields, replace
@@ -13,14 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import ConfigurationError
+from everstate.project.project_file import LOG, current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from everstate.project.project_file import Project
 
 _LEVELS: Final = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
 _APPROVALS: Final = ("wait", "fail", "approve")
 _MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
 PREFIX: Final = "EVERSTATE_"
+#: The folder of the embedded log, where nothing else is said.
+DEFAULT_LOG: Final = ".everstate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +116,15 @@ class Settings:
         *,
         service: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
+        project: Project | None = None,
     ) -> Settings:
-        """Put the settings together: options of the command line first, then the environment, then the service's own.
+        """Put the settings together: options first, then the environment, the project's file, the service's own.
+
+        Args:
+            options: What the command line says, or the arguments of `Service.run`.
+            service: What the service says in its code.
+            environment: By default that of this process.
+            project: By default that of the working directory.
 
         Raises:
             ConfigurationError: If a name is unknown or a value does not fit.
@@ -122,7 +135,10 @@ class Settings:
         """
         environment = os.environ if environment is None else environment
         named = {field.name: PREFIX + field.name.upper() for field in fields(cls)}
-        given: dict[str, object] = dict(service or {})
+        project = current() if project is None else project
+        project.require_known(named)
+        written = {name: project.value(name) for name in named if name in project.values}
+        given: dict[str, object] = {**(service or {}), **written}
         given.update({name: environment[variable] for name, variable in named.items() if variable in environment})
         given.update({name: value for name, value in (options or {}).items() if value is not None})
         unknown = sorted(set(given) - set(named))
@@ -130,8 +146,9 @@ class Settings:
             raise ConfigurationError(
                 f"unknown setting {', '.join(unknown)}", hint=f"The settings are: {', '.join(sorted(named))}."
             )
-        values = {name: _parsed(name, value) for name, value in given.items() if value is not None}
-        return replace(cls(), **values)
+        with _at_its_line(project, [name for name in written if given[name] is written[name]]):
+            values = {name: _parsed(name, value) for name, value in given.items() if value is not None}
+            return replace(cls(), **values)
 
     @staticmethod
     def _require(fits: bool, name: str, expected: str) -> None:  # noqa: FBT001 - reads as a condition
@@ -142,9 +159,56 @@ class Settings:
             )
 
 
+@contextlib.contextmanager
+def _at_its_line(project: Project, written: Sequence[str]) -> Iterator[None]:
+    """An error about a setting that a project's file gives says where."""
+    try:
+        yield
+    except ConfigurationError as error:
+        name = next((name for name in written if f"the setting {name} " in error.message), None)
+        if name is None:
+            raise
+        raise project.refusal(error.message, f"Correct this line, or pass {_option(name)}.", name) from error
+
+
+@dataclass(frozen=True)
+class LogChoice:
+    """Which log, and who says so.
+
+    Attributes:
+        address: The folder, or an address.
+        why: A clause for people, such as "EVERSTATE_LOG says so".
+    """
+
+    address: str
+    why: str
+
+
+def choose_log(given: str | Path | None = None, service: str | Path | None = None) -> LogChoice:
+    """Which log: the option, the environment, the project's file, the service's own, or the folder `.everstate`.
+
+    Raises:
+        ConfigurationError: If the project's file has a mistake.
+    """
+    variable = os.environ.get("EVERSTATE_LOG")
+    if given:
+        return LogChoice(str(given), "--log says so")
+    if variable:
+        return LogChoice(variable, "EVERSTATE_LOG says so")
+    project = current()
+    project.require_known([field.name for field in fields(Settings)])
+    if LOG in project.values:
+        return LogChoice(project.value(LOG), f"{project.place(LOG)} says so")
+    if service:
+        return LogChoice(str(service), "the service's own log= says so")
+    if project.folder is not None:
+        return LogChoice(str(project.folder / DEFAULT_LOG), f"{project.place()} is here and names no other")
+    return LogChoice(f"./{DEFAULT_LOG}", "nothing says otherwise")
+
+
 def log_address(given: str | Path | None, service: str | Path | None) -> str:
-    """Which log: the option, the environment, the service's own, or the folder `.everstate`."""
-    return str(given or os.environ.get("EVERSTATE_LOG") or service or "./.everstate")
+    """The address of the log that `choose_log` chooses."""
+    return choose_log(given, service).address
 
 
 def _truth(text: object) -> bool:
@@ -181,5 +245,9 @@ def _parsed(name: str, value: object) -> Any:
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigurationError(
             f"the setting {name} cannot be {value!r}",
-            hint=f"Correct the option --{name.replace('_', '-')} or the variable {PREFIX}{name.upper()}.",
+            hint=f"Correct the option {_option(name)} or the variable {PREFIX}{name.upper()}.",
         ) from error
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
