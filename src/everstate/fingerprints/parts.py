@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import polars as pl
 
 from everstate.errors import FingerprintError
-from everstate.fingerprints.code.sources import syntax_of
+from everstate.fingerprints.code.sources import once, syntax_of
 from everstate.fingerprints.expressions import expression
 from everstate.fingerprints.reach import Reach
 from everstate.fingerprints.tree import Tree, atom
@@ -21,6 +21,7 @@ from everstate.topology.nodes import Keying
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from everstate.fingerprints.code.sources import FunctionNode
     from everstate.fingerprints.prints import PartKind
     from everstate.location import Location
     from everstate.topology.aggregates import Leaf
@@ -195,7 +196,12 @@ def _function_text(given: Function) -> str:
     """A lambda as it is written, another function by its name."""
     code, names = getattr(given.call, "__code__", None), getattr(given.call, "__globals__", {})
     node = syntax_of(code, names) if code is not None else None
-    return _shortened(ast.unparse(node) if isinstance(node, ast.Lambda) else given.name)
+    return _shortened(_written(node) if isinstance(node, ast.Lambda) else given.name)
+
+
+@once
+def _written(node: FunctionNode) -> str:
+    return ast.unparse(node)
 
 
 def _shortened(text: str) -> str:

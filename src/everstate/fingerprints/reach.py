@@ -276,7 +276,7 @@ class Reach:
         around, slot = self._slot
         if dotted == "builtins.hash" and around.call.__name__ == "__hash__":
             return True  # what it gives is used by sets and dicts alone; who asks for it otherwise is refused
-        uses = list(usage_of_function(around.call).of_slot(slot.name, slot.attributes))
+        uses = list(usage_of_function(around).of_slot(slot.name, slot.attributes))
         return bool(uses) and all(excused(dotted, use) for use in uses)
 
     def method(self, name: str, location: Location | None) -> None:

@@ -7,19 +7,19 @@ order: none of them is a change. What is not proven stays as it is written, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING, Final
 
 from everstate.fingerprints.code.blocks import settled
 from everstate.fingerprints.code.evaluation import Usage
 from everstate.fingerprints.code.holes import UNKNOWN, Hole, is_single
-from everstate.fingerprints.code.inlining import LARGE, Form, Inlining, is_call, size
+from everstate.fingerprints.code.inlining import Form, Inlining, is_call
 from everstate.fingerprints.code.slots import Surroundings
 from everstate.fingerprints.code.templates import Open, Template
 from everstate.fingerprints.tree import Tree, atom
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FunctionType
 
 _REST: Final = 0x04 | 0x08  # flags of code: it takes *arguments or **arguments
 _LATER: Final = 0x20 | 0x80 | 0x200  # flags of code: a generator, a coroutine, an asynchronous generator
@@ -58,14 +58,15 @@ class Forms:
         if self.plain or self.looks:
             return Form(tree, included=included)
         inlining = Inlining(self._helper)
-        self._open.append(id(call))
-        try:
-            tree = inlining.applied(tree)
-        finally:
-            self._open.pop()
+        if opening.calls:
+            self._open.append(id(call))
+            try:
+                tree = inlining.applied(tree)
+            finally:
+                self._open.pop()
         if len(tree[4]) != 1 or tree[4][0][0] != "Return":  # one expression has one form already
             tree = settled(tree, Usage.of(tree))
-        merges = _merges(call, template) and id(call) not in self._circular and size(tree) < LARGE
+        merges = _merges(call, template) and id(call) not in self._circular
         return Form(tree, merges, included + inlining.included)
 
     def _helper(self, call: FunctionType) -> Form | None:
@@ -100,11 +101,13 @@ class _Opening:
         holes: By the number of their slot.
         plain: Constants stay names.
         asks: `is` is asked of what may be a constant, which may or may not be the same object as an equal one.
+        calls: A function that is written in Python is called by its name.
     """
 
     holes: list[Hole]
     plain: bool
     asks: bool = False
+    calls: bool = False
 
     def tree(self, part: Tree) -> Tree:
         if type(part) is Open:
@@ -117,6 +120,7 @@ class _Opening:
             if part[0] == "Compare":
                 self.asks |= _asks_identity(part)
             elif part[0] == "call" and is_call(part):
+                self.calls |= isinstance(part[1], Hole) and isinstance(part[1].thing, FunctionType)
                 return _as_dict(part)
         return part
 

@@ -95,7 +95,8 @@ class Usage:
         bound: How often each is bound, as a parameter or otherwise; deleting counts as binding.
         read: How often each is read.
         captured: Those that functions inside use, and generators, which run later.
-        sure: Those that are bound wherever they are read.
+        sure: Those that are bound once, before they are read.
+        present: Those that are bound wherever they are read, by whichever of several statements.
         functions: The function and those in it.
     """
 
@@ -103,7 +104,9 @@ class Usage:
     read: Counter[Local] = field(default_factory=Counter)
     captured: set[Local] = field(default_factory=set)
     sure: set[Local] = field(default_factory=set)
+    present: set[Local] = field(default_factory=set)
     functions: list[Tree] = field(default_factory=list)
+    _gone: set[Local] = field(default_factory=set)
 
     @classmethod
     def of(cls, function: Tree) -> Usage:
@@ -112,7 +115,9 @@ class Usage:
         found._count(function)
         for inner in found.functions:
             found.sure.update(local for local in bound_in(inner[1]) if found.bound[local] == 1)
+            found.present.update(bound_in(inner[1]))
             found._block(inner[4])
+        found.present -= found._gone
         return found
 
     def is_inert(self, tree: Tree) -> bool:
@@ -120,6 +125,10 @@ class Usage:
         if isinstance(tree, Local):
             return tree in self.sure and self.bound[tree] == 1
         return is_constant(tree) or (isinstance(tree, Hole) and tree.is_steady)
+
+    def is_still(self, tree: Tree) -> bool:
+        """Whether it is a variable that only a statement or `:=` of its own function can change."""
+        return isinstance(tree, Local) and tree in self.present and tree not in self.captured
 
     def comes_first(self, tree: Tree, wanted: object, passing: frozenset[Any] = frozenset()) -> bool:
         """Whether a part is evaluated before anything that can be noticed, and is so always."""
@@ -152,6 +161,7 @@ class Usage:
             kind = part[0] if part and type(part[0]) is str else ""
             if kind in ("to", "del") and type(part[1]) is Local:
                 self.bound[part[1]] += 1 if kind == "to" else 2
+                self._gone |= {part[1]} if kind == "del" else set()
                 if inside:
                     self.captured.add(part[1])
                 continue
@@ -161,6 +171,8 @@ class Usage:
                     self.functions.append(part)
             if kind in _COMPREHENSIONS:
                 self._targets(part)
+            if not kind and _is_handler(part):
+                self._gone.update(bound_in(part[0]))  # its variable is deleted at its end
             waiting += [(inner, inside) for inner in part if type(inner) is list or type(inner) is Local]
 
     def _targets(self, comprehension: Tree) -> None:
@@ -182,7 +194,14 @@ class Usage:
                 self._block(block)
 
     def _sure(self, targets: Iterator[Local], after: Counter[Local]) -> None:
-        self.sure.update(local for local in targets if self.bound[local] == 1 and after[local] == self.read[local])
+        found = [local for local in targets if after[local] == self.read[local]]
+        self.present.update(found)
+        self.sure.update(local for local in found if self.bound[local] == 1)
+
+
+def _is_handler(tree: Tree) -> bool:
+    """Whether a tree is that of an `except`."""
+    return len(tree) == _PAIR and type(tree[1]) is list and tree[1][:1] == ["ExceptHandler"]
 
 
 def bound_in(tree: Tree) -> Iterator[Local]:

@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.fingerprints.code.assembly import Assembly
+from everstate.fingerprints.code.literals import spelled
 from everstate.fingerprints.code.scopes import all_arguments
 from everstate.fingerprints.code.slots import Surroundings, all_known, cells, filled, filled_slot, watch
 from everstate.fingerprints.code.sources import FunctionNode, syntax_of
@@ -133,7 +134,7 @@ def _assembled(reach: Reach, call: FunctionType, template: Template) -> tuple[Tr
 
 def _note_readings(reach: Reach, call: FunctionType, template: Template, around: Surroundings) -> None:
     """What a function reads of names and texts; constants that it takes from outside may name an attribute."""
-    node = syntax_of(call.__code__, call.__globals__)
+    node = spelled(around)
     if node is not None:
         reach.read(readings.of_function(node), call.__qualname__)
     for slot in template.slots:

@@ -7,6 +7,7 @@ where each argument is then evaluated as often and in the same order, else as as
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from everstate.fingerprints.tree import Tree
 
 #: Parts of a tree from which on a helper stays a function: what is written twice is compared twice.
-LARGE: Final = 300
+_LARGE: Final = 300
 
 
 @dataclass(eq=False)
@@ -43,13 +44,18 @@ class Form:
 
     Attributes:
         tree: It, with holes.
-        merges: It can be written where it is called.
+        merges: It does nothing but what its body says, wherever that is written.
         included: The functions whose bodies are in it, itself first, with their templates and surroundings.
     """
 
     tree: Tree
     merges: bool = False
     included: list[tuple[FunctionType, Template, Surroundings]] = field(default_factory=list)
+
+    @cached_property
+    def is_written_where_called(self) -> bool:
+        """Whether it can be written where it is called, and is not too large for that."""
+        return self.merges and _size(self.tree) < _LARGE
 
 
 @dataclass(eq=False)
@@ -105,7 +111,7 @@ class Inlining:
         if origins.of_globals(tree[1].thing.__globals__).kind != "user":
             return None
         form = self.form_of(tree[1].thing)
-        return form if form is not None and form.merges else None
+        return form if form is not None and form.is_written_where_called else None
 
     def _called(self, tree: Tree) -> tuple[Tree, list[tuple[Local, Tree]], Form] | None:
         """The helper that is called, with variables of its own, and its arguments in the order of evaluation."""
@@ -132,14 +138,16 @@ class Inlining:
         captured = captured_in(result)
         if _binds(result):
             return None
+        binds = any(_binds(value) for _, value in arguments)
+        quiet = {local for local, value in arguments if usage.is_inert(value) or (usage.is_still(value) and not binds)}
         passed: set[Any] = set()
         for local, value in arguments:
-            if usage.is_inert(value):
+            if local in quiet:
                 if local in captured and not is_constant(value) and not isinstance(value, Hole):
                     return None
                 passed.add(local)
-        for local, value in arguments:
-            if not usage.is_inert(value):
+        for local, _ in arguments:
+            if local not in quiet:
                 if counts[local] != 1 or not usage.comes_first(result, local, frozenset(passed)):
                     return None
                 passed.add(local)
@@ -262,9 +270,9 @@ def _binds(tree: Tree) -> bool:
     return isinstance(tree, list) and (tree[:1] == ["NamedExpr"] or any(map(_binds, tree)))
 
 
-def size(tree: Tree) -> int:
+def _size(tree: Tree) -> int:
     """The number of parts of a tree."""
-    return 1 + sum(map(size, tree)) if isinstance(tree, list) else 1
+    return 1 + sum(map(_size, tree)) if isinstance(tree, list) else 1
 
 
 def _ends(statements: list[Tree]) -> bool:

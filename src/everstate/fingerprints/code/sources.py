@@ -10,13 +10,15 @@ import __future__
 import ast
 import linecache
 from dataclasses import dataclass, field
+from functools import wraps
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+T = TypeVar("T")
 
 _FUTURES: Final = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
 #: Added to the lines of a candidate, so that its code can be told from others in what was compiled.
@@ -178,6 +180,19 @@ def imports_of(file: str) -> dict[str, tuple[str, str]]:
             for alias in node.names
         }
     return text.names
+
+
+def once(look: Callable[[FunctionNode], T]) -> Callable[[FunctionNode], T]:
+    """Look at the syntax of each function only once: it stays as it is, and every part that reaches it asks."""
+    known: dict[int, tuple[FunctionNode, T]] = {}
+
+    @wraps(look)
+    def found(node: FunctionNode) -> T:
+        if id(node) not in known:
+            known[id(node)] = (node, look(node))  # holding the node keeps its id from being given to another
+        return known[id(node)][1]
+
+    return found
 
 
 def _readings(file: str, names: dict[str, Any]) -> Iterator[SourceText]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.fingerprints.code.literals import spelled
 from everstate.fingerprints.code.slots import MISSING
-from everstate.fingerprints.code.sources import imports_of, syntax_of
+from everstate.fingerprints.code.sources import imports_of
 from everstate.fingerprints.outside import known, memory, order, origins, process, shown, zones
 from everstate.fingerprints.outside.conditions import excused
 from everstate.fingerprints.outside.effects import Effect
@@ -89,7 +90,7 @@ class Judge:
 
     def see(self, number: int, around: Surroundings) -> None:
         """A function is walked."""
-        node = syntax_of(around.call.__code__, around.call.__globals__)
+        node = spelled(around)
         if node is not None:
             usage = usage_of(node)
             self._sightings.append(Sighting(number, node, Meanings(around, usage)))

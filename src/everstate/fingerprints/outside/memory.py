@@ -10,6 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from everstate.fingerprints.code.slots import MISSING
+from everstate.fingerprints.code.sources import once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,17 +23,29 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def kept(node: FunctionNode, meanings: Meanings) -> Iterator[tuple[int, str]]:
     """The lines in which something outside the function is counted on, and its name."""
+    for line, name, is_rebound in _counting(node):
+        if is_rebound or meanings.named(name) is not MISSING:
+            yield line, name
+
+
+@once
+def _counting(node: FunctionNode) -> list[tuple[int, str, bool]]:
+    """The lines in which something that has a name is counted on, and whether that is rebound or a part of it is."""
+    return list(_counted(node))
+
+
+def _counted(node: FunctionNode) -> Iterator[tuple[int, str, bool]]:
     outer = _rebound(node)
     for part in ast.walk(node):
         if isinstance(part, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
             targets = part.targets if isinstance(part, ast.Assign) else [part.target]
             again = outer if isinstance(part, ast.AugAssign) else outer & _read(part.value)
             # What is only filled once, such as a table that is made when it is first needed, is the same everywhere.
-            yield from ((part.lineno, name) for target in targets for name in _names(target) if name in again)
+            yield from ((part.lineno, name, True) for target in targets for name in _names(target) if name in again)
         if isinstance(part, ast.AugAssign) and not isinstance(part.target, ast.Name):
             root = _root(part.target)
-            if root is not None and root not in outer and meanings.named(root) is not MISSING:
-                yield part.lineno, root
+            if root is not None and root not in outer:
+                yield part.lineno, root, False
 
 
 def _rebound(node: FunctionNode) -> set[str]:

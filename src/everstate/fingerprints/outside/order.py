@@ -11,8 +11,9 @@ import ast
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.fingerprints.code.literals import spelled
 from everstate.fingerprints.code.slots import MISSING, Surroundings
-from everstate.fingerprints.code.sources import syntax_of
+from everstate.fingerprints.code.sources import once
 from everstate.fingerprints.outside import origins
 from everstate.fingerprints.outside.meanings import Meanings
 from everstate.fingerprints.outside.usage import usage_of
@@ -89,17 +90,10 @@ class _Reading:
 
     def may_hold_sets(self) -> bool:
         """Whether anything in it points to a set; most functions have none."""
-        if self._arguments or self.meanings.sets:
+        if self._arguments or self.meanings.sets or _has_sets(self._node):
             return True
-        for part in ast.walk(self._node):
-            if isinstance(part, (ast.Set, ast.SetComp)):
-                return True
-            if isinstance(part, ast.Attribute) and part.attr in _VIEWS:
-                return True
-        roots = {use.root for use in self.meanings.usage.uses if use.root is not None}
-        if roots & {"set", "frozenset"}:
-            return True
-        return any(self._points_to_sets(use.root) for use in self.meanings.usage.uses if use.root is not None)
+        roots = dict.fromkeys(use.root for use in self.meanings.usage.uses if use.root is not None)
+        return not roots.keys().isdisjoint(("set", "frozenset")) or any(map(self._points_to_sets, roots))
 
     def _points_to_sets(self, name: str) -> bool:
         value = self.meanings.named(name)
@@ -237,21 +231,31 @@ class _Reading:
         return not self._is_blind(around)
 
 
+@once
+def _has_sets(node: FunctionNode) -> bool:
+    """Whether sets, or views that may become some, are written in a function."""
+    return any(
+        isinstance(part, (ast.Set, ast.SetComp)) or (isinstance(part, ast.Attribute) and part.attr in _VIEWS)
+        for part in ast.walk(node)
+    )
+
+
 def shows_argument(made: FunctionType, call: ast.Call, given: ast.expr) -> bool:
     """Whether a function of the user's shows the order of a set that it is given."""
-    node = syntax_of(made.__code__, made.__globals__)
+    around = Surroundings(made)
+    node = spelled(around)
     name = None if node is None else _parameter(node, call, given)
     if node is None or name is None:
         return False
-    place = (id(made.__code__), name)
+    place = (id(made.__code__), id(node), name)
     if place not in _showing:
-        _showing[place] = (made, False)  # while it is looked at, for one that calls itself
-        found = visible(node, Meanings(Surroundings(made), usage_of(node)), frozenset({name}))
-        _showing[place] = (made, next(found, None) is not None)
-    return _showing[place][1]
+        _showing[place] = (made, node, False)  # while it is looked at, for one that calls itself
+        found = visible(node, Meanings(around, usage_of(node)), frozenset({name}))
+        _showing[place] = (made, node, next(found, None) is not None)
+    return _showing[place][-1]
 
 
-_showing: dict[tuple[int, str], tuple[FunctionType, bool]] = {}
+_showing: dict[tuple[int, int, str], tuple[FunctionType, FunctionNode, bool]] = {}
 
 
 def _parameter(node: FunctionNode, call: ast.Call, given: ast.expr) -> str | None:
@@ -268,19 +272,22 @@ def returns_set(call: FunctionType) -> bool:
     """Whether a function of the user's returns a set."""
     if origins.of_globals(call.__globals__).kind != "user":
         return False
-    place = id(call.__code__)
+    around = Surroundings(call)
+    node = spelled(around)
+    if node is None:
+        return False
+    place = (id(call.__code__), id(node))
     if place not in _returning:
-        _returning[place] = (call, False)  # while it is looked at, for one that calls itself
-        node = syntax_of(call.__code__, call.__globals__)
-        _returning[place] = (call, node is not None and _returns(call, node))
-    return _returning[place][1]
+        _returning[place] = (call, node, False)  # while it is looked at, for one that calls itself
+        _returning[place] = (call, node, _returns(around, node))
+    return _returning[place][-1]
 
 
-_returning: dict[int, tuple[FunctionType, bool]] = {}
+_returning: dict[tuple[int, int], tuple[FunctionType, FunctionNode, bool]] = {}
 
 
-def _returns(call: FunctionType, node: FunctionNode) -> bool:
-    reading = _Reading(Meanings(Surroundings(call), usage_of(node)), node)
+def _returns(around: Surroundings, node: FunctionNode) -> bool:
+    reading = _Reading(Meanings(around, usage_of(node)), node)
     if isinstance(node, ast.Lambda):
         return reading.is_set(node.body)
     if _is_set_type(node.returns):

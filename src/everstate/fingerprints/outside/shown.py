@@ -7,6 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.fingerprints.code.slots import MISSING
+from everstate.fingerprints.code.sources import once
 from everstate.fingerprints.outside import origins
 
 if TYPE_CHECKING:
@@ -28,12 +29,16 @@ _CALLABLES: Final = (
 
 def addresses(node: FunctionNode, meanings: Meanings) -> Iterator[tuple[int, str]]:
     """The lines in which an address is made a text, and of what."""
-    for part in ast.walk(node):
-        for given, plain in _shown(part):
-            for source in meanings.sources(given):
-                what = _addressed(source, meanings, plain=plain)
-                if what:
-                    yield given.lineno, what
+    for given, plain in _all_shown(node):
+        for source in meanings.sources(given):
+            what = _addressed(source, meanings, plain=plain)
+            if what:
+                yield given.lineno, what
+
+
+@once
+def _all_shown(node: FunctionNode) -> list[tuple[ast.expr, bool]]:
+    return [shown for part in ast.walk(node) for shown in _shown(part)]
 
 
 def _shown(node: ast.AST) -> list[tuple[ast.expr, bool]]:

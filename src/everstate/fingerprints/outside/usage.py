@@ -6,13 +6,14 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.fingerprints.code.sources import syntax_of
+from everstate.fingerprints.code.literals import spelled
+from everstate.fingerprints.code.sources import once
 from everstate.fingerprints.outside import known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FunctionType
 
+    from everstate.fingerprints.code.slots import Surroundings
     from everstate.fingerprints.code.sources import FunctionNode
 
 #: Texts that some libraries take for the time of day.
@@ -78,21 +79,17 @@ class Usage:
         return (use for use in self.uses if use.root == name and use.attributes == attributes)
 
 
-_seen: dict[int, tuple[FunctionNode, Usage]] = {}
-
-
+@once
 def usage_of(node: FunctionNode) -> Usage:
     """What a function reads."""
-    if id(node) not in _seen:
-        walk = _Walk()
-        walk.function(node)
-        _seen[id(node)] = (node, walk.usage)  # holding the node keeps its id from being given to another
-    return _seen[id(node)][1]
+    walk = _Walk()
+    walk.function(node)
+    return walk.usage
 
 
-def usage_of_function(call: FunctionType) -> Usage:
+def usage_of_function(around: Surroundings) -> Usage:
     """What a function reads; nothing if there is no source of it."""
-    node = syntax_of(call.__code__, call.__globals__)
+    node = spelled(around)
     return Usage() if node is None else usage_of(node)
 
 

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import FingerprintError
+from everstate.fingerprints.code.sources import once
 from everstate.fingerprints.outside.effects import Effect
 
 if TYPE_CHECKING:
@@ -93,7 +94,6 @@ _OUTSIDERS: Final[dict[str, frozenset[str]]] = {
 }
 _NAMED_TEXT: Final = re.compile(r"__[a-z_]+?__|\b(?:co|tb)_[a-z]+\b")
 _GETTERS: Final = frozenset({"getattr", "attrgetter"})
-_readings: dict[int, tuple[Function, frozenset[str]]] = {}
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,11 @@ def of_text(text: str) -> frozenset[str]:
     return _NOTHING.union(*(of_attribute(name) for name in _NAMED_TEXT.findall(text)))
 
 
+@once
 def of_function(node: Function) -> frozenset[str]:
-    """What a function's own code reads of anything that cannot be told."""
-    known = _readings.get(id(node))
-    if known is None:
-        bound = frozenset(_bound(node))
-        kinds = frozenset().union(*(_of_node(part, bound) for part in _parts(node)))
-        known = _readings[id(node)] = (node, kinds)  # holding the syntax keeps its id from being given to another
-    return known[1]
+    """What a function's own code, with its constants as literals, reads of anything that cannot be told."""
+    bound = frozenset(_bound(node))
+    return frozenset().union(*(_of_node(part, bound) for part in _parts(node)))
 
 
 def inner(node: Function) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
@@ -205,7 +202,7 @@ def _of_call(name: str, given: list[ast.expr], bound: frozenset[str]) -> frozens
         return _of_shown(given, bound)
     if name in _GETTERS:
         wanted = given[1:2] if name == "getattr" else given
-        return frozenset().union(*(_ALL | {"subclasses"} for part in wanted if not _is_told(part, bound)))
+        return frozenset().union(*(_ALL | {"subclasses"} for part in wanted if not _is_told(part)))
     return frozenset()
 
 
@@ -219,10 +216,8 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not isinstance(node.value, (str, bytes))
 
 
-def _is_told(node: ast.expr, bound: frozenset[str]) -> bool:
+def _is_told(node: ast.expr) -> bool:
     """Whether the name of an attribute is written out, or cannot be one of Python's."""
-    if isinstance(node, ast.Name):
-        return node.id not in bound
     if isinstance(node, ast.JoinedStr) and node.values:
         node = node.values[0]
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):

@@ -27,6 +27,31 @@ def refactored(random: Random, texts: dict[str, str]) -> tuple[str, dict[str, st
     return kind, {**texts, name: after}
 
 
+def may_be_noticed(kind: str, texts: dict[str, str]) -> bool:
+    """Whether a program may behave differently after a refactoring of this kind, so that it may count as a change."""
+    match kind:
+        case "constant to a class":
+            return True  # what sets attributes by name may set those of any class, so its constants are none
+        case "what does nothing":
+            # What `vars` is given may be a wrapper, and those of functools keep the docstring of what they wrap there.
+            return any("Said." in text for text in texts.values()) and any("vars(" in text for text in texts.values())
+        case "helper extracted":
+            # In a recursion every further call is one level deeper, and the limit is reached sooner.
+            return any(_leads_back(ast.parse(text), "extracted") for text in texts.values())
+    return False
+
+
+def _leads_back(tree: ast.Module, name: str) -> bool:
+    """Whether a function of a module may come to call itself."""
+    functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
+    waiting, seen = [name] if name in functions else [], set[str]()
+    while waiting:
+        read = {part.id for part in ast.walk(functions[waiting.pop()]) if isinstance(part, ast.Name)}
+        waiting += (read & functions.keys()) - seen
+        seen |= read
+    return name in seen
+
+
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
     """Functions of the module that are nothing but that."""
     found = [part for part in tree.body if isinstance(part, ast.FunctionDef)]
