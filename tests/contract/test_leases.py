@@ -144,3 +144,15 @@ def test_release_of_a_lease_that_was_taken_over_leaves_the_new_one(bench):
     new = bench.log.acquire("service", take_over=True)
     bench.log.release(old)
     bench.log.heartbeat(new)
+
+
+def test_tenure_says_what_is_known_of_a_lease_also_after_its_release(bench):
+    assert bench.log.tenure("service") is None
+    lease = bench.log.acquire("service")
+    bench.clock.advance(500)
+    bench.log.heartbeat(lease)
+    tenure = bench.log.tenure("service")
+    assert (tenure.token, tenure.holder, tenure.held) == (lease.token, lease.holder, True)
+    assert tenure.heartbeat_ms == bench.clock()
+    bench.log.release(lease)
+    assert bench.log.tenure("service").held is False

@@ -122,3 +122,14 @@ def test_metas_with_a_prefix_are_those_that_begin_with_it(bench):
         bench.log.set_meta("shop", name, name)
     assert list(bench.log.metas("shop", "a/")) == ["a/1", "a/2"]
     assert list(bench.log.metas("shop")) == ["a", "a/1", "a/2", "ab", "b"]
+
+
+def test_services_are_those_that_keep_documents(bench):
+    assert bench.log.services() == []
+    for service in ("shop", "bank", "gone", "forgotten"):
+        bench.log.set_meta(service, "x", "1")
+        bench.log.set_meta(service, "y", "1")
+    bench.log.set_meta("gone", "x", None)
+    bench.log.set_meta("gone", "y", None)
+    bench.log.forget("forgotten")
+    assert bench.log.services() == ["bank", "shop"]

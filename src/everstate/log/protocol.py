@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         TopicInfo,
         Vector,
     )
+    from everstate.log.leasing import Tenure
     from everstate.log.stops import Stops
 
 
@@ -187,6 +188,10 @@ class Log(Protocol):
         """Who holds a lease and lives; None if nobody does."""
         ...
 
+    def tenure(self, name: str) -> Tenure | None:
+        """What is known of a lease, also of one that was given back or whose holder has died; None if nobody had it."""
+        ...
+
     def lives(self, holder: Holder) -> bool:
         """Whether a process lives, as far as this one can tell; of one on another machine it cannot."""
         ...
@@ -217,6 +222,10 @@ class Log(Protocol):
 
     def metas(self, service: str, prefix: str = "") -> dict[str, str]:
         """All documents of a service whose names begin like this, by name."""
+        ...
+
+    def services(self) -> list[str]:
+        """The names of all services that keep documents here, sorted."""
         ...
 
     def forget(self, service: str) -> None:

@@ -14,9 +14,11 @@ import typer
 
 from everstate.cli.log_option import LogOption, open_new
 from everstate.cli.record_lines import Content, from_document, is_record, key_bytes, parse_json
-from everstate.errors import ConfigurationError, DecodeError
+from everstate.errors import ConfigurationError, DecodeError, TopicNotFoundError
+from everstate.errors.calls import suggestion
 from everstate.log import TopicConfig
 from everstate.log.records import CONTENT
+from everstate.plan.words import counted
 from everstate.schema.topic_names import check_topic_name
 
 if TYPE_CHECKING:
@@ -28,8 +30,8 @@ _CHUNK_BYTES: Final = 1 << 20
 _BATCH_BYTES: Final = 8 << 20
 
 
-def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to; created if it is not there.")],
+def produce(  # noqa: PLR0913 - each option is a parameter
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to.")],
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="JSON lines; else standard input.")] = None,
     *,
     key_field: Annotated[
@@ -40,7 +42,11 @@ def produce(
     tombstone: Annotated[
         bool, typer.Option("--tombstone", help="Delete: write null values; with --key, just one, and nothing is read.")
     ] = False,
-    partitions: Annotated[int, typer.Option(help="Partitions, if the topic has to be created.")] = 1,
+    create: Annotated[bool, typer.Option("--create", help="Create the topic if it is not there.")] = False,
+    partitions: Annotated[int, typer.Option(help="With --create: number of partitions.")] = 1,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="With --create: keep the latest record per key (a table).")
+    ] = False,
     log: LogOption = None,
 ) -> None:
     """Write records to a topic, one for each line of JSON.
@@ -55,7 +61,8 @@ def produce(
     with ExitStack() as stack:
         _opened(file, stack)  # before a log or a topic is made for nothing
     target = open_new(log)
-    _ensure(target, topic, partitions)
+    if not target.has_topic(topic):
+        _create(target, topic, TopicConfig(partitions=partitions, compact=compact), told=create)
     lines = LineReader(key_field or [], key, tombstone=tombstone)
     if tombstone and key is not None:
         target.append(topic, _frame([{"key": key.encode()}]))
@@ -65,10 +72,22 @@ def produce(
     typer.echo(f"{topic}: {written} {'record' if written == 1 else 'records'} written", err=True)
 
 
-def _ensure(target: Log, topic: str, partitions: int) -> None:
-    if topic not in target.topics():
-        target.create_topic(topic, TopicConfig(partitions=partitions), exist_ok=True)
-        typer.echo(f"{topic}: created with {partitions} partition{'' if partitions == 1 else 's'}", err=True)
+def _create(target: Log, topic: str, config: TopicConfig, *, told: bool) -> None:
+    """Create a topic, if that was asked for: a name that is mistyped must not become one.
+
+    Raises:
+        TopicNotFoundError: If it was not.
+    """
+    if not told:
+        near = suggestion(topic, target.topics())
+        raise TopicNotFoundError(
+            topic,
+            hint=f"{near}Create it: everstate topic create {topic}, with --compact for a table, which keeps the "
+            "latest record per key. Or add --create to this command.",
+        )
+    target.create_topic(topic, config, exist_ok=True)
+    kept = ", keeps the latest record per key" if config.compact else ""
+    typer.echo(f"{topic}: created with {counted(config.partitions, 'partition')}{kept}", err=True)
 
 
 def _produce_lines(target: Log, topic: str, file: Path | None, lines: LineReader) -> int:

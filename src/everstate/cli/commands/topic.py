@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,8 @@ import typer
 from everstate.cli import durations
 from everstate.cli.columns import aligned, size
 from everstate.cli.log_option import LogOption, open_existing, open_new
+from everstate.errors import LogError
+from everstate.generations.usage import uses
 from everstate.log import TopicConfig
 from everstate.log.descriptions import DAY_MS
 from everstate.plan.words import counted
@@ -98,10 +101,27 @@ def compact(topic: TopicArgument, *, log: LogOption = None) -> None:
 
 
 @topic_app.command()
-def delete(topic: TopicArgument, *, log: LogOption = None) -> None:
+def delete(
+    topic: TopicArgument,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete it although a deployed service reads or writes it.")
+    ] = False,
+    log: LogOption = None,
+) -> None:
     """Delete a topic with all its records."""
     target = open_existing(log)
     records = target.describe(topic).records
+    found = uses(target, topic)
+    if found and not force:
+        raise LogError(
+            f"topic {topic!r} is in use: {'; '.join(map(str, found))}",
+            hint="Without it the service cannot go on. If that is what you want: "
+            f"everstate topic delete {topic} --force",
+        )
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete topic {topic} with {counted(records, 'record')}?", abort=True)
     target.delete_topic(topic)
     typer.echo(f"{topic}: deleted, along with {counted(records, 'record')}")
 

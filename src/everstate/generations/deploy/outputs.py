@@ -68,17 +68,31 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
     Raises:
         TopicNotFoundError: If a source topic is missing.
     """
+    require_sources(units, log)
     order = levels(units)
     for unit in sorted(units, key=lambda unit: order[unit.output.topic]):
-        for source in unit.sources:
-            if not log.has_topic(source.topic):
-                raise TopicNotFoundError(source.topic, location=source.location)
         output = unit.output
         partitions = output.partitions or max(log.describe(topic).config.partitions for topic in unit.topics)
         config = TopicConfig(partitions=partitions, compact=output.kind is Kind.TABLE)
         log.create_topic(output.topic, config, exist_ok=True)
         if policy == "dead-letter":
             log.create_topic(dead_letter_topic(output.topic), TopicConfig(partitions=1, compact=True), exist_ok=True)
+
+
+def require_sources(units: Sequence[Unit], log: Log) -> None:
+    """Stop if topics that the service reads, and does not write itself, are not there.
+
+    Raises:
+        TopicNotFoundError: It names the first, and the commands that create all of them.
+    """
+    made = {unit.output.topic for unit in units}
+    sources = {source.topic: source for unit in units for source in unit.sources if source.topic not in made}
+    missing = [source for source in sources.values() if not log.has_topic(source.topic)]
+    if missing:
+        compact = {source.topic: " --compact" if source.kind is Kind.TABLE else "" for source in missing}
+        commands = "; ".join(f"everstate topic create {topic}{option}" for topic, option in compact.items())
+        hint = f"Create it: {commands}" if len(missing) == 1 else f"{len(missing)} topics are missing: {commands}"
+        raise TopicNotFoundError(missing[0].topic, location=missing[0].location, hint=hint)
 
 
 def create_own_topics(unit: Unit, generation: Generation, log: Log) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from everstate.errors import EverstateError, LeaseHeldError
 from everstate.generations.deploy.deployment import Deployment, Roster
-from everstate.generations.deploy.outputs import create_topics
+from everstate.generations.deploy.outputs import create_topics, require_sources
 from everstate.generations.deploy.planning import make_plan, require_no_drift, require_possible, unchanged
 from everstate.generations.deploy.rollout import Rollout
 from everstate.generations.deploy.takeover import take_leases
@@ -110,6 +110,7 @@ class Run:
     def _possible(self) -> Planned:
         """The plan of this moment, if it can be carried out."""
         planned = self.plan()
+        require_sources(self.service.units(), self.site.log)
         require_possible(planned)
         if self._wishes.plan is not None:
             require_no_drift(self._wishes.plan, planned)

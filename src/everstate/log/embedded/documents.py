@@ -24,6 +24,12 @@ def read_one(database: sqlite3.Connection, service: str, name: str) -> str | Non
     return None if row is None else str(row["value"])
 
 
+def services(database: sqlite3.Connection) -> list[str]:
+    """The services that have documents, sorted."""
+    rows = database.execute("SELECT DISTINCT service AS name FROM documents ORDER BY service")
+    return [str(row["name"]) for row in rows]
+
+
 def write(database: sqlite3.Connection, service: str, documents: Mapping[str, str | None]) -> None:
     """Store documents; None deletes one."""
     for name, value in documents.items():

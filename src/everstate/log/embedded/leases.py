@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from everstate.log.embedded.manifest.manifest import Manifest
 
 
-def _tenure(database: sqlite3.Connection, name: str) -> Tenure | None:
+def tenure_of(database: sqlite3.Connection, name: str) -> Tenure | None:
+    """What the manifest knows of a lease."""
     row = database.execute("SELECT * FROM leases WHERE name = ?", (name,)).fetchone()
     if row is None:
         return None
@@ -27,7 +28,7 @@ def watched(manifest: Manifest, name: str, asking: Holder, now_ms: int) -> Watch
 
     def look() -> Tenure | None:
         with manifest.reading() as database:
-            return _tenure(database, name)
+            return tenure_of(database, name)
 
     return leasing.watched(look, asking, now_ms)
 
@@ -54,7 +55,7 @@ def acquire(
     Raises:
         LeaseHeldError: If its holder lives and is not to be replaced.
     """
-    tenure = leasing.granted(name, _tenure(database, name), holder, now_ms, take_over=take_over, watch=watch)
+    tenure = leasing.granted(name, tenure_of(database, name), holder, now_ms, take_over=take_over, watch=watch)
     database.execute(
         "INSERT OR REPLACE INTO leases (name, token, host, pid, started, heartbeat_ms, held) "
         "VALUES (?, ?, ?, ?, ?, ?, 1)",
@@ -65,7 +66,7 @@ def acquire(
 
 def holder(database: sqlite3.Connection, name: str, *, now_ms: int) -> Holder | None:
     """Who holds a lease and lives."""
-    tenure = _tenure(database, name)
+    tenure = tenure_of(database, name)
     if tenure is None or not tenure.held:
         return None
     return tenure.holder if leasing.lives(tenure, leasing.this_process(), now_ms) else None
@@ -77,12 +78,12 @@ def check(database: sqlite3.Connection, name: str, token: int) -> None:
     Raises:
         FencedError: If another process has taken the lease, or it was given back.
     """
-    leasing.check(name, _tenure(database, name), token)
+    leasing.check(name, tenure_of(database, name), token)
 
 
 def heartbeat(database: sqlite3.Connection, lease: Lease, *, now_ms: int) -> None:
     """Note that the holder lives."""
-    tenure = leasing.renewed(lease.name, _tenure(database, lease.name), lease.token, now_ms)
+    tenure = leasing.renewed(lease.name, tenure_of(database, lease.name), lease.token, now_ms)
     database.execute("UPDATE leases SET heartbeat_ms = ? WHERE name = ?", (tenure.heartbeat_ms, lease.name))
 
 

@@ -216,6 +216,11 @@ class EmbeddedLog:
         with self._store.manifest.reading() as database:
             return lease_rows.holder(database, name, now_ms=self._store.clock())
 
+    def tenure(self, name: str) -> leasing.Tenure | None:
+        """What is known of a lease; None if nobody had it."""
+        with self._store.manifest.reading() as database:
+            return lease_rows.tenure_of(database, name)
+
     def lives(self, holder: Holder) -> bool:
         """Whether a process lives, as far as this one can tell."""
         return leasing.runs_here(holder)
@@ -246,6 +251,11 @@ class EmbeddedLog:
         """All documents of a service whose names begin like this, by name."""
         with self._store.manifest.reading() as database:
             return documents.read(database, service, prefix)
+
+    def services(self) -> list[str]:
+        """The names of all services that keep documents here, sorted."""
+        with self._store.manifest.reading() as database:
+            return documents.services(database)
 
     def forget(self, service: str) -> None:
         """Drop a service's commits and documents, so that it can start anew."""

@@ -323,6 +323,10 @@ class MemoryLog:
             return None
         return tenure.holder if leasing.lives(tenure, self._myself(), self._clock(), self._runs) else None
 
+    def tenure(self, name: str) -> leasing.Tenure | None:
+        """What is known of a lease; None if nobody had it."""
+        return self._state.leases.get(name)
+
     def lives(self, holder: Holder) -> bool:
         """Whether a process lives, as far as this one can tell."""
         return self._runs(holder)
@@ -355,6 +359,10 @@ class MemoryLog:
         """All documents of a service whose names begin like this, by name."""
         documents = self._state.documents.get(service, {})
         return {name: value for name, value in documents.items() if name.startswith(prefix)}
+
+    def services(self) -> list[str]:
+        """The names of all services that keep documents here, sorted."""
+        return sorted(service for service, documents in self._state.documents.items() if documents)
 
     def forget(self, service: str) -> None:
         """Drop a service's commits and documents, so that it can start anew."""

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
 
-from everstate.errors import ConfigurationError, TopicExistsError, TopicNotFoundError
+from everstate.errors import ConfigurationError, LogError, TopicExistsError, TopicNotFoundError
+from tests.unit.cli.deployments import deploy, write
 
 
 def test_topic_create_with_all_settings_is_described(everstate):
@@ -30,7 +35,7 @@ def test_topic_create_wrong_duration_is_refused(everstate):
 
 def test_topic_list_shows_every_topic_in_aligned_columns(everstate):
     everstate("topic", "create", "orders", "--compact")
-    everstate("produce", "customers", stdin='{"a": 1}\n')
+    everstate("produce", "customers", "--create", stdin='{"a": 1}\n')
     lines = everstate("topic", "list").stdout.splitlines()
     assert lines[0].split() == ["TOPIC", "PARTITIONS", "RECORDS", "SIZE", "KEEPS"]
     assert [line.split()[0] for line in lines[1:]] == ["customers", "orders"]
@@ -52,7 +57,41 @@ def test_topic_compact_says_what_it_did(everstate):
 
 
 def test_topic_delete_its_records_are_gone(everstate):
-    everstate("produce", "orders", stdin="1\n")
+    everstate("produce", "orders", "--create", stdin="1\n")
     assert everstate("topic", "delete", "orders").stdout == "orders: deleted, along with 1 record\n"
     with pytest.raises(TopicNotFoundError):
         everstate("topic", "describe", "orders")
+
+
+@pytest.mark.parametrize("topic", ["orders", "totals", "totals.dlq"])
+def test_topic_delete_of_one_that_a_deployed_service_uses_is_refused(everstate, topic):
+    url = str(everstate.path / "log")
+    everstate("topic", "create", "orders", "--compact")
+    deploy(write(everstate.path / "shop.py"), url)
+    verb = "reads" if topic == "orders" else "writes"
+    with pytest.raises(LogError, match=f"output totals of service shop {verb} it") as refused:
+        everstate("topic", "delete", topic, "--yes")
+    assert f"everstate topic delete {topic} --force" in refused.value.hint
+    assert everstate("topic", "delete", topic, "--force").stdout == f"{topic}: deleted, along with 0 records\n"
+
+
+def test_topic_delete_on_a_terminal_asks_first(everstate):
+    everstate("produce", "orders", "--create", stdin="1\n")
+    environment = {**os.environ, "EVERSTATE_LOG": str(everstate.path / "log")}
+    command = [sys.executable, "-m", "everstate.cli.main", "topic", "delete", "orders"]
+
+    def run(answer: bytes, *options: str) -> tuple[int, str]:
+        ours, theirs = pty.openpty()
+        os.write(ours, answer)
+        done = subprocess.run(
+            [*command, *options], check=False, stdin=theirs, capture_output=True, text=True, env=environment
+        )
+        os.close(ours)
+        os.close(theirs)
+        return done.returncode, done.stdout
+
+    code, told = run(b"n\n")
+    assert (code, "Delete topic orders with 1 record?" in told) == (1, True)
+    assert everstate.records("orders")
+    code, told = run(b"", "--yes")
+    assert (code, told) == (0, "orders: deleted, along with 1 record\n")

@@ -70,6 +70,19 @@ def test_missing_source_is_refused_at_the_line_that_names_it(log):
     assert str(refused.value.location).endswith(f"test_planning.py:{service.__code__.co_firstlineno + 2}")
 
 
+def test_missing_sources_are_all_named_with_the_commands_that_create_them(log):
+    app = es.Service("svc")
+    people = app.table("people", key="id", schema={"id": str, "n": int})
+    people.to("copy").filter(es.col("n") > 0).to("some")
+    app.stream("clicks", schema={"n": int}).to("seen")
+    with pytest.raises(TopicNotFoundError, match="topic 'people' does not exist") as refused:
+        create_topics(app.units(), log, "fail")
+    assert refused.value.hint == (
+        "2 topics are missing: everstate topic create people --compact; everstate topic create clicks"
+    )
+    assert log.topics() == ["in"]
+
+
 def test_source_that_cannot_be_read_is_refused_as_such(log, tmp_path):
     log.append("in", pl.DataFrame({"key": [b"k"], "value": [b'{"n": 1}'], "ts": [0]}))
     for path in (tmp_path / "log").rglob("*"):

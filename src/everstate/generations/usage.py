@@ -1,0 +1,51 @@
+"""Which deployed services have to do with a topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everstate.generations.registry import Registry
+from everstate.schema.topic_names import dead_letter_topic
+
+if TYPE_CHECKING:
+    from everstate.generations.generation import History
+    from everstate.log.protocol import Log
+
+
+@dataclass(frozen=True)
+class Use:
+    """An output that has to do with a topic.
+
+    Attributes:
+        service: The output's service.
+        output: The output.
+        writes: It writes the topic, rather than reads it.
+    """
+
+    service: str
+    output: str
+    writes: bool
+
+    def __str__(self) -> str:
+        return f"output {self.output} of service {self.service} {'writes' if self.writes else 'reads'} it"
+
+
+def uses(log: Log, topic: str) -> list[Use]:
+    """The outputs of deployed services that read or write a topic, those that write it first."""
+    found = []
+    for service in log.services():
+        for output, history in Registry(log, service).histories().items():
+            deployed = history.active is not None or history.building is not None
+            if deployed and topic in (output, dead_letter_topic(output)):
+                found.append(Use(service, output, writes=True))
+            elif topic in source_topics(history):
+                found.append(Use(service, output, writes=False))
+    return sorted(found, key=lambda use: (not use.writes, use.service, use.output))
+
+
+def source_topics(history: History) -> frozenset[str]:
+    """The topics that the versions of an output read that are active or being built."""
+    deployed = [generation for generation in (history.active, history.building) if generation is not None]
+    named = {topic for generation in deployed for topic in (*generation.initial, *generation.topics)}
+    return frozenset(named - {history.output, dead_letter_topic(history.output)})
