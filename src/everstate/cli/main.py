@@ -7,7 +7,6 @@ import sys
 import traceback
 from typing import NoReturn
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -25,18 +24,25 @@ from everstate.cli.commands.rollback import rollback
 from everstate.cli.commands.run import run
 from everstate.cli.commands.topic import topic_app
 from everstate.cli.exit_codes import exit_code
+from everstate.cli.help_pages import Commands
+from everstate.cli.version import VersionOption
 from everstate.errors import AccessError, ConfigurationError, EngineError, EverstateError
 from everstate.errors.exhaustion import exhausted, exhaustion
 from everstate.errors.texts import one_line, printable, with_margin
 from everstate.location import Location
 
-app = typer.Typer(
+app = Commands(
     name="everstate",
     help="Stateful streaming services in Python, on Spark, that never need a reset.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
+
+
+@app.callback()
+def _everstate(*, version: VersionOption = False) -> None:
+    """What comes before the name of a command."""
+
+
 app.command()(run)
 app.command()(plan)
 app.command()(generations)
@@ -55,7 +61,7 @@ app.command()(export)
 def main() -> None:
     """Run a command; errors are shown as a message, never as a traceback."""
     try:
-        app()
+        app(prog_name="everstate")
     except EverstateError as error:
         _end(error)
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ServiceFile = Annotated[
     str | None,
     typer.Argument(
-        metavar="[SERVICE]",
+        metavar="SERVICE",
         help="The service: package.module:app, its file, or its name in everstate.toml; may be left out if that names "
         "only one.",
         show_default=False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from everstate.dsl import operations
 from everstate.dsl.absent import Guiding, refuse_subscript
 from everstate.dsl.arguments import shown, switch
+from everstate.dsl.display import Display, Displayed, of_flow
 from everstate.dsl.grouped import Grouped
 from everstate.errors import DefinitionError, UnsupportedError
 from everstate.errors.calls import explained_class
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @explained_class
-class Flow(Guiding):
+class Flow(Guiding, Displayed):
     """A stream or a table of a service.
 
     Every method leaves this object as it is and returns a new one, so one flow can feed any number of chains.
@@ -206,6 +207,9 @@ class Flow(Guiding):
 
     def __bool__(self) -> bool:
         return True
+
+    def _display(self) -> Display:
+        return of_flow(self)
 
     def _columns(self) -> tuple[str, ...]:
         # While an instance is copied or unpickled there is no node yet, and asking for one would come back here.

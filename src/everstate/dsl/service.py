@@ -6,11 +6,12 @@ import importlib
 import os
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from everstate.dsl import config
 from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
+from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from everstate.generations.deploy.options import RunOptions
+
 _POLICIES = ("dead-letter", "fail", "skip")
 
 
 @explained_class
-class Service(Guiding):
+class Service(Guiding, Displayed):
     """Sources, operations and one or more outputs.
 
     Example:
@@ -299,24 +302,32 @@ class Service(Guiding):
             self._kept.add(source.topic)
         return source
 
+    def _display(self) -> Display:
+        return of_service(self)
+
     def as_table(self, node: Node) -> Table:
         """A table of this service (for `Grouped`)."""
         return Table(self, node)
 
-    def run(self, *, once: bool = False, **settings: Any) -> None:
+    def run(self, *, once: bool = False, **options: Unpack[RunOptions]) -> None:
         """Run until stopped, or with `once=True` until everything that is there has been processed.
 
         Args:
             once: Drain and return.
-            settings: Operational settings by name, as the settings page lists them; and what the command line calls
-                `recalculate`, `accept_truncated`, `keep_topic`, `approve`, `take_over`, `standby`, `effects`, `plan`.
+            options: What `everstate run` takes, by the same names: `log`, the operational settings (`trigger`,
+                `max_records`, `memory` and so on), and `recalculate`, `accept_truncated`, `keep_topic`, `approve`,
+                `take_over`, `standby`, `effects` and `plan`; `show=False` is `--quiet`.
+
+        Raises:
+            ConfigurationError: If an option is unknown or does not fit.
+            EverstateError: If the service cannot be started, or an output fails.
         """
         switch("once", once, caller())
-        self._start_runner(settings).run(once=once)
+        self._start_runner(options).run(once=once)
 
-    def start(self, **settings: Any) -> None:
-        """Run in the background; `stop()` ends it."""
-        self._start_runner(settings).start()
+    def start(self, **options: Unpack[RunOptions]) -> None:
+        """Run in the background; `stop()` ends it. Options as for `run`."""
+        self._start_runner(options).start()
 
     def stop(self) -> None:
         """Finish the running micro-batches and stop; what was committed stays, the next run goes on from there."""
@@ -327,9 +338,9 @@ class Service(Guiding):
         """Delete this service's state, never a topic; refused while it runs. The next run rebuilds it."""
         _engine("clearing").clear_state(self)
 
-    def _start_runner(self, settings: dict[str, Any]) -> Any:
+    def _start_runner(self, options: RunOptions) -> Any:
         try:
-            self._runner = _engine("runner").Runner(self, **settings)
+            self._runner = _engine("runner").Runner(self, **options)
         except EverstateError as error:
             error.location = error.location or caller()
             raise

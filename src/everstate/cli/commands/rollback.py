@@ -32,7 +32,7 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     file: ServiceFile = None,
     outputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OUTPUT]...", help="Which outputs; may be left out if only one can go back."),
+        typer.Argument(metavar="OUTPUT", help="Which outputs; may be left out if only one can go back."),
     ] = None,
     *,
     to: Annotated[

@@ -11,6 +11,7 @@ import typer
 
 from everstate.cli import durations
 from everstate.cli.columns import aligned, size
+from everstate.cli.help_pages import Commands
 from everstate.cli.log_option import LogOption, open_existing, open_new
 from everstate.errors import LogError
 from everstate.generations.usage import uses
@@ -21,7 +22,7 @@ from everstate.plan.words import counted
 if TYPE_CHECKING:
     from everstate.log import TopicInfo
 
-topic_app = typer.Typer(no_args_is_help=True)
+topic_app = Commands()
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]

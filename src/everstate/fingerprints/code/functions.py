@@ -31,7 +31,19 @@ _MISSING: Final = object()
 _READERS: Final = frozenset({"__annotations__", "get_type_hints", "get_annotations", "signature", "getfullargspec"})
 _NO_SOURCE: Final = 'Keep it in a file, restart if the file was edited, or declare it: @es.declare(version="1")'
 
+#: What Python calls the text that somebody types at its prompt, or passes with -c.
+_TYPED: Final = ("<stdin>", "<string>", "<console>", "<python-input")
+_NOT_KEPT: Final = (
+    "It was typed at Python's prompt, and Python before 3.13 does not keep what is typed there, so a change could not "
+    "be seen. Put it into a file and import it, write it as an expression such as es.col('amount') > 100, or work "
+    "in IPython or Jupyter, which keep it."
+)
+
 _templates: dict[tuple[int, bool], tuple[FunctionNode, Template]] = {}
+
+
+def _no_source(call: FunctionType) -> str:
+    return _NOT_KEPT if call.__code__.co_filename.startswith(_TYPED) else _NO_SOURCE
 
 
 def function(reach: Reach, call: FunctionType) -> Tree:
@@ -101,7 +113,7 @@ def _definition(reach: Reach, call: FunctionType) -> Tree:
         node = syntax_of(code, call.__globals__)
         if node is None:
             if declaration is None or not declaration.version:
-                raise reach.refused(f"there is no source that compiles to {call.__qualname__}", hint=_NO_SOURCE)
+                raise reach.refused(f"there is no source that compiles to {call.__qualname__}", hint=_no_source(call))
             return ["unseen", said]
         template = _template(node, annotated=_annotations_matter(node, call))
         _facts(reach, call, node)
