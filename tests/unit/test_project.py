@@ -155,3 +155,10 @@ def test_package_gives_every_name_that_it_announces():
     assert all(getattr(everstate.log, name) is not None for name in everstate.log.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Sevrice'"):
         _ = everstate.Sevrice
+
+
+def test_no_file_has_marks_of_a_merge_that_was_not_finished():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    marks = re.compile(rb"^(?:<{7} |>{7} )", flags=re.MULTILINE)
+    files = [ROOT / name for name in listed.split("\0") if name]
+    assert [str(file) for file in files if file.is_file() and marks.search(file.read_bytes())] == []
