@@ -3,12 +3,12 @@
 PYTHON_IN_VENV := .venv/bin/python
 PYTEST := $(PYTHON_IN_VENV) -m pytest
 CHECKED := src tests examples scripts bench
-FAST := not long and not spark and not recovery
+FAST := not long and not spark and not recovery and not kafka
 # Tests on Spark take long: they are handed out as workers become free, those of a group to one worker.
 ON_SPARK := $(PYTEST) -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test test-all long bench lint format unit docs-test catalogue count lock clean
+.PHONY: help setup demo kafka kafka-stop quick test test-all long bench lint format unit docs-test catalogue count lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
@@ -16,10 +16,17 @@ help: ## list the commands
 setup: ## make .venv, get Java where it is missing, prepare a quick start; does nothing if all is there
 	@python=$$(sh scripts/find_python.sh) && "$$python" scripts/setup_environment.py
 	@$(PYTHON_IN_VENV) scripts/setup_java.py
+	@$(PYTHON_IN_VENV) scripts/setup_kafka.py
 	@$(PYTHON_IN_VENV) -m everstate.cli.main prepare
 
 demo: setup ## the story in the terminal: totals that follow changes and survive a kill
 	@$(PYTHON_IN_VENV) examples/demo.py
+
+kafka: ## start a Kafka broker on this machine, fetched through Maven once, and print its address
+	@$(PYTHON_IN_VENV) scripts/kafka_broker.py start
+
+kafka-stop: ## stop it; its topics stay
+	@$(PYTHON_IN_VENV) scripts/kafka_broker.py stop
 
 quick: lint ## after each edit, without set-up: lint, types, all that needs neither Spark nor kills nor seconds
 	EVERSTATE_EFFORT=quick $(PYTEST) -n 2 --ignore tests/docs -m "$(FAST) and not slow"
@@ -28,18 +35,18 @@ test: setup ## all checks and tests but the long ones
 	@$(MAKE) --no-print-directory lint
 	$(PYTEST) -n 2 --ignore tests/docs -m "$(FAST)"
 	$(PYTEST) --doctest-modules src/everstate
-	$(ON_SPARK) -m "not long and (spark or recovery or docs)"
+	$(ON_SPARK) -m "not long and (spark or recovery or docs or kafka)"
 
 test-all: test ## everything: `make test`, then the crash matrix and the long random runs
 	@$(MAKE) --no-print-directory long
 
 long: setup ## only what `make test-all` adds to `make test`
-	EVERSTATE_EFFORT=full $(PYTEST) -n 2 -m "(long or hypothesis) and not spark and not recovery" --ignore tests/docs
-	$(ON_SPARK) -m "(long and spark) or (recovery and (long or not spark))"
+	EVERSTATE_EFFORT=full $(PYTEST) -n 2 -m "(long or hypothesis) and not spark and not recovery and not kafka" --ignore tests/docs
+	$(ON_SPARK) -m "(long and (spark or kafka)) or (recovery and (long or not spark))"
 
 unit: ## the tests but the long ones, without set-up and lint
 	$(PYTEST) -n 2 --ignore tests/docs -m "$(FAST)"
-	$(ON_SPARK) -m "not long and (spark or recovery)"
+	$(ON_SPARK) -m "not long and (spark or recovery or kafka)"
 
 docs-test: ## the examples in docstrings, README and docs
 	$(PYTEST) --doctest-modules src/everstate

@@ -17,7 +17,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import effort, figures
+from tests import brokers, effort, figures
 
 settings.register_profile(
     "everstate",
@@ -32,7 +32,16 @@ settings.register_profile("roaming", settings.get_profile("everstate"), derandom
 settings.load_profile("everstate")
 
 UNTIL = "EVERSTATE_LONG_UNTIL"
+broker = brokers.broker
 TIME_IS_UP = "the time for long tests is up; all of them: make long"
+
+
+def pytest_configure() -> None:
+    brokers.prepare()
+
+
+def pytest_unconfigure() -> None:
+    brokers.finish()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -46,7 +55,8 @@ def pytest_terminal_summary(terminalreporter) -> None:
     skipped = [report for report in terminalreporter.stats.get("skipped", ()) if TIME_IS_UP in str(report.longrepr)]
     if skipped:
         terminalreporter.write_line(f"{len(skipped)} long tests did not begin: {TIME_IS_UP}")
-    for line in figures.lines():
+    texts = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    for line in [*figures.lines(), *brokers.skipped_lines(texts)]:
         terminalreporter.write_line(line)
 
 

@@ -1,14 +1,29 @@
-"""Every log passes the same suite; another one is added to `BENCHES`."""
+"""Every log passes the same suite; another one is added to `BENCHES`.
+
+What a log cannot do by its nature is said by its bench: `can` names abilities, and a test that needs one is marked with
+`needs` and left out elsewhere.
+
+| ability | |
+|---|---|
+| `clock` | its time can be set |
+| `compact` | it compacts when it is told to |
+| `dense` | offsets follow each other without a gap, and are known after a commit |
+| `count` | it knows how many records a topic has |
+| `several` | two of them at a time, apart from each other |
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import polars as pl
 import pytest
 
-from everstate.log import Commit, EmbeddedLog, Lease, Log, MemoryLog, TopicConfig, combined_digest
+from everstate.log import Commit, Copy, EmbeddedLog, Lease, Log, MemoryLog, TopicConfig, combined_digest, open_log
 from everstate.log.records import to_records
+from everstate.log.timing import wall_clock
+from tests import brokers
 
 #: A day in 2023; the suite's own time begins here.
 START_MS = 1_700_000_000_000
@@ -28,6 +43,8 @@ class Clock:
 @dataclass
 class Bench:
     """A log with what the tests do over and over."""
+
+    can: ClassVar[frozenset[str]] = frozenset()
 
     log: Log
     clock: Clock
@@ -58,6 +75,15 @@ class Bench:
     def values(self, topic: str, partition: int = 0) -> list[tuple]:
         return [(text(record.key), text(record.value)) for record in self.records(topic, partition)]
 
+    def content(self, topic: str) -> list:
+        """All that can be compared between two logs with the same history."""
+        partitions = sorted(self.log.describe(topic).start)
+        if "dense" in self.can:
+            return [
+                (self.records(topic, number), self.log.end_offsets([topic])[topic][number]) for number in partitions
+            ]
+        return [[(r.key, r.value, r.headers) for r in self.records(topic, number)] for number in partitions]
+
     def offsets(self, topic: str, partition: int = 0) -> list[int]:
         return [record.offset for record in self.records(topic, partition)]
 
@@ -85,6 +111,15 @@ class Bench:
         }
         return Commit(**{**identity, **changes}), staged
 
+    def copy(self, topic: str) -> Copy:
+        return Copy(topic, self.log.latest(topic))
+
+    def count(self, topic: str) -> int:
+        """How many records there are, whether or not the log counts them."""
+        known = self.log.describe(topic).records
+        partitions = self.log.describe(topic).start
+        return sum(len(self.records(topic, number)) for number in partitions) if known is None else known
+
     def publish(self, content: dict[str, list[tuple]], batch_id: int = 0, **changes):
         return self.log.commit(*self.batch(content, batch_id, **changes))
 
@@ -108,6 +143,8 @@ def text(content: bytes | None) -> str | None:
 
 
 class EmbeddedBench(Bench):
+    can = frozenset({"clock", "compact", "dense", "count", "several"})
+
     @classmethod
     def make(cls, paths) -> Bench:
         clock = Clock()
@@ -118,6 +155,8 @@ class EmbeddedBench(Bench):
 
 
 class MemoryBench(Bench):
+    can = EmbeddedBench.can
+
     @classmethod
     def make(cls, paths) -> Bench:
         clock = Clock()
@@ -127,10 +166,33 @@ class MemoryBench(Bench):
         return MemoryLog.opened(self.log.url.removeprefix("memory:"), clock=clock)
 
 
-BENCHES = {"embedded": EmbeddedBench, "memory": MemoryBench}
+class KafkaBench(Bench):
+    """A cluster has a clock of its own, compacts when it likes, and gives offsets to the ends of transactions."""
+
+    @classmethod
+    def make(cls, paths) -> Bench:
+        servers = brokers.address()
+        brokers.wipe(servers)
+        return cls(open_log(f"kafka://{servers}", staging=paths.mktemp("staging")), wall_clock)
 
 
-@pytest.fixture(scope="session", params=sorted(BENCHES))
+BENCHES = {"embedded": EmbeddedBench, "memory": MemoryBench, "kafka": KafkaBench}
+MARKS = {"kafka": [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]}
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    """Leave out what a log cannot do by its nature."""
+    kept, left_out = [], []
+    for item in items:
+        needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+        chosen = getattr(item, "callspec", None) and item.callspec.params.get("new_bench")
+        (left_out if chosen and needed - BENCHES[chosen].can else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in sorted(BENCHES)])
 def new_bench(request, tmp_path_factory):
     """Makes an empty log with a clock of its own, as often as a test likes."""
     return lambda: BENCHES[request.param].make(tmp_path_factory)

@@ -119,7 +119,7 @@ class Player:
         if kind != "cutover":
             return self.log.commit(made, staged)
         ends = self.log.end_offsets(["table"])
-        copies, drops = {"__everstate.kept": "table"}, ("built",) if ahead else ()
+        copies, drops = {"__everstate.kept": self.bench.copy("table")}, ("built",) if ahead else ()
         documents = {"registry": generation}
         asked = Cutover(commit=made, leases=(lease,), expected=ends, documents=documents, copies=copies, drops=drops)
         return self.log.cutover(asked, staged)
@@ -150,7 +150,8 @@ class Player:
 
 
 def check_agreement(paths, steps):
-    players = [Player(bench.make(paths)) for bench in BENCHES.values()]
+    # A log whose clock cannot be set has a history of its own.
+    players = [Player(bench.make(paths)) for bench in BENCHES.values() if "clock" in bench.can]
     for place, step in enumerate(steps):
         said = [player.play(step) for player in players]
         assert all(one == said[0] for one in said), (place, step)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 DAY_MS = 86_400_000
+pytestmark = pytest.mark.needs("clock", "compact", "count")
 
 
 def test_compact_superseded_records_go_and_offsets_stay(bench):

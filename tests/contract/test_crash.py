@@ -61,7 +61,7 @@ def cutover(bench):
         leases=(bench.lease,),
         expected=bench.log.end_offsets(["totals"]),
         documents={"registry": "g2"},
-        copies={"__everstate.g1": "totals"},
+        copies={"__everstate.g1": bench.copy("totals")},
         drops=("__everstate.g2",),
     )
     return lambda: bench.log.cutover(asked, staged)
@@ -75,7 +75,10 @@ def deletion(bench):
     return lambda: bench.log.delete_topic("old")
 
 
-OPERATIONS = [append, commit, correction, repetition, cutover, compaction, deletion]
+OPERATIONS = [
+    *(append, commit, correction, repetition, cutover, deletion),
+    pytest.param(compaction, marks=pytest.mark.needs("compact")),
+]
 
 
 def image(bench):
@@ -84,8 +87,7 @@ def image(bench):
     names = ["__everstate.g1", "__everstate.g2", "events", "old", "totals"]
     return (
         log.topics(),
-        {name: bench.records(name) for name in names if log.has_topic(name)},
-        {name: log.end_offsets([name]) for name in names if log.has_topic(name)},
+        {name: bench.content(name) for name in names if log.has_topic(name)},
         [log.last_commit("service", "output", generation) for generation in (None, "g1", "g2")],
         list(log.order("service", "output", ["source"])),
         log.metas("service"),

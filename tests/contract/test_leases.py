@@ -54,6 +54,7 @@ def test_acquire_other_process_with_the_same_number_is_replaced_at_once(bench):
     bench.log.acquire("service")
 
 
+@pytest.mark.needs("clock")
 def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbeat(bench, monkeypatch):
     monkeypatch.setattr(leasing, "WATCH_S", 0.3)
     lease = bench.log.acquire("service", holder=ELSEWHERE)
@@ -66,6 +67,7 @@ def test_acquire_holder_on_another_machine_counts_as_dead_after_its_last_heartbe
     assert bench.log.acquire("service").token > lease.token
 
 
+@pytest.mark.needs("clock")
 @pytest.mark.parametrize("hours", [-1, 1, 100])
 def test_acquire_from_a_live_holder_whose_machine_has_another_time_is_refused(bench, monkeypatch, hours):
     monkeypatch.setattr(leasing, "WATCH_S", 5.0)
@@ -90,6 +92,7 @@ def test_acquire_from_a_live_holder_whose_machine_has_another_time_is_refused(be
     bench.log.heartbeat(lease)
 
 
+@pytest.mark.needs("clock")
 def test_acquire_while_a_machine_with_another_time_takes_the_lease_is_refused(bench, monkeypatch):
     looked = leasing.watched
 
@@ -123,6 +126,7 @@ def test_acquire_from_a_machine_of_the_same_name_is_refused(bench, monkeypatch, 
     bench.log.heartbeat(lease)
 
 
+@pytest.mark.needs("clock")
 def test_acquire_from_a_live_process_after_the_clock_was_set_is_refused(bench, monkeypatch):
     bench.log.acquire("service")
     created = psutil.Process.create_time

@@ -18,6 +18,8 @@ EverstateError
 │   ├── TopicExistsError         it is there already
 │   ├── OffsetOutOfRangeError    those records are gone, or not there yet
 │   ├── LogBusyError             another process holds the log's lock for too long: try again
+│   ├── LogUnavailableError      brokers do not answer, or a transaction does not end: see to it, try again
+│   ├── LogDeniedError           brokers refuse the credentials, or a right is missing: correct them
 │   ├── SegmentDamagedError      stored bytes do not match their checksum: restore them
 │   └── ManifestDamagedError     the log's manifest is missing, cut off or not what was written: restore it
 ├── LeaseError                   another process owns this
@@ -187,6 +189,14 @@ class OffsetOutOfRangeError(LogError, LookupError):
 
 class LogBusyError(LogError):
     """Another process has held the log's lock for too long."""
+
+
+class LogUnavailableError(LogError):
+    """Brokers do not answer, or a transaction does not come to its end. Nothing is lost; it may pass."""
+
+
+class LogDeniedError(LogError):
+    """Brokers refuse the credentials or the certificate, or a right is missing. Trying again does not help."""
 
 
 class SegmentDamagedError(LogError):

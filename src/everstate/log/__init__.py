@@ -1,10 +1,10 @@
 """Topics: one protocol, and the logs behind it.
 
 Read `descriptions.py` (topics, records, commits, leases as plain values), then `protocol.py` (what a log can do) and
-`records.py` (the frames in which records travel). `embedded/` and `memory/` are two logs, `archive/` keeps the past of
-sources. What both logs must agree on is beside them: `leasing.py`, `succession.py`, `arrival.py`, `timing.py`,
-`upkeep.py`, `checks.py`, `digest.py`, `vectors.py` and `stops.py`. `crash.py` names the points at which tests crash,
-`durable.py` and `private.py` make files, and `opening.py` opens a log by its address.
+`records.py` (the frames in which records travel). `embedded/`, `kafka/` and `memory/` are three logs, `archive/`
+keeps the past of sources. What logs must agree on is beside them: `leasing.py`, `succession.py`, `last_records.py`,
+`arrival.py`, `timing.py`, `upkeep.py`, `checks.py`, `digest.py`, `vectors.py` and `stops.py`. `crash.py` names the
+points at which tests crash, `durable.py` and `private.py` make files, and `opening.py` opens a log by its address.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from everstate.log.descriptions import (
         Commit,
         CommitResult,
+        Copy,
         Cutover,
         Holder,
         Lease,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Commit",
     "CommitResult",
+    "Copy",
     "Cutover",
     "EmbeddedLog",
     "Holder",

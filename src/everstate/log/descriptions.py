@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import polars as pl
+
 #: Topic to partition to the next offset to read.
 Vector: TypeAlias = dict[str, dict[int, int]]
 #: Topic to partition to the range of offsets (first, one after the last).
@@ -29,12 +31,19 @@ class TopicConfig:
         retention_ms: Age by record timestamp after which records may go; None keeps them for ever.
         delete_retention_ms: How long a compacted topic keeps a tombstone after it was appended, so that consumers that
             are behind still learn of the deletion.
+        append_time: The log's own time takes the place of that in the records, where a log can do so.
+        replication: On how many brokers, where a log has several; None for what is usual. Like the next one, it says
+            where records are and not what they are, so it does not count in comparisons.
+        min_isr: How many of these must have a record before it counts.
     """
 
     partitions: int = 1
     compact: bool = False
     retention_ms: int | None = None
     delete_retention_ms: int = DAY_MS
+    append_time: bool = False
+    replication: int | None = field(default=None, compare=False)
+    min_isr: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class TopicInfo:
 
     Attributes:
         id: Of this topic alone, for ever: one that is deleted and created again has another.
+        records: How many there are; None where nobody counts them.
+        size_bytes: How much room they take; None where that is not known.
     """
 
     name: str
@@ -50,8 +61,15 @@ class TopicInfo:
     config: TopicConfig
     start: dict[int, int]
     end: dict[int, int]
-    records: int
-    size_bytes: int
+    records: int | None
+    size_bytes: int | None
+
+    @property
+    def most_records(self) -> int:
+        """How many records there can be at most: where they are not counted, offsets may have gaps."""
+        if self.records is not None:
+            return self.records
+        return sum(end - self.start[partition] for partition, end in self.end.items())
 
 
 @dataclass(frozen=True)
@@ -143,11 +161,26 @@ class CommitResult:
     Attributes:
         status: `committed`, or `skipped` (the log had exactly this batch), or `corrected` (it had the batch with other
             content, and the difference was published).
-        offsets: What the batch occupies now; after a correction, only what the correction added.
+        offsets: What the batch occupies now; after a correction, only what the correction added. None where the log
+            is not told.
     """
 
     status: Literal["committed", "skipped", "corrected"]
-    offsets: Ranges
+    offsets: Ranges | None
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """What a generation that is replaced keeps.
+
+    Attributes:
+        original: The topic that is kept as it is before the cutover.
+        table: The last record of each of its keys then, as `Log.latest` gives it; a log that can copy a topic as it is
+            need not look at it.
+    """
+
+    original: str
+    table: pl.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +192,7 @@ class Cutover:
         leases: All of them must be held.
         expected: Where the topics ended to which the difference was made; if they have grown, nothing happens.
         documents: The service's documents that change with it.
-        copies: Name of a new topic to the topic that it keeps as that is before the cutover.
+        copies: Name of a new topic to what it keeps.
         drops: Topics that are no longer needed.
     """
 
@@ -167,7 +200,7 @@ class Cutover:
     leases: tuple[Lease, ...]
     expected: Vector
     documents: Mapping[str, str | None] = field(default_factory=dict)
-    copies: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, Copy] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
 
 

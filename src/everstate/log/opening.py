@@ -11,15 +11,25 @@ from everstate.log.memory import MemoryLog
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everstate.log.kafka.settings import ClientSettings
     from everstate.log.protocol import Log
 
 
-def open_log(url_or_path: str | Path, *, trusted: bool = False) -> Log:
+def open_log(
+    url_or_path: str | Path,
+    *,
+    trusted: bool = False,
+    settings: ClientSettings | None = None,
+    staging: Path | str | None = None,
+) -> Log:
     """Open the log at a path; a folder that is not there yet is created with the first thing that is written.
 
     Args:
-        url_or_path: Where it is. `memory:` is a new log in memory, whose `url` opens it again in the same process.
+        url_or_path: Where it is: a folder, or `kafka://host:port`. `memory:` is a new log in memory, whose `url` opens
+            it again in the same process.
         trusted: Another process of the same service has opened it before, and has found it whole.
+        settings: Security and the like, for Kafka; by default what the environment says.
+        staging: A folder for records on their way to Kafka, which all processes of a service see.
 
     Raises:
         ConfigurationError: If the address is of a kind that is not supported.
@@ -31,9 +41,24 @@ def open_log(url_or_path: str | Path, *, trusted: bool = False) -> Log:
     scheme, separator, rest = address.partition("://")
     if separator and scheme == "file":
         return EmbeddedLog(rest, trusted=trusted)
+    if separator and scheme == "kafka":
+        return _kafka(rest.rstrip("/"), settings, staging)
     if separator:
         raise ConfigurationError(
             f"there is no log of the kind {scheme!r} ({address})",
-            hint="Name a folder, for example --log ./.everstate; or, for tests, memory:",
+            hint="Name a folder, for example --log ./.everstate, or a cluster: --log kafka://host:9092",
         )
     return EmbeddedLog(address, trusted=trusted)
+
+
+def _kafka(servers: str, settings: ClientSettings | None, staging: Path | str | None) -> Log:
+    try:
+        from everstate.log.kafka import KafkaLog  # noqa: PLC0415 - an extra, and it takes a while
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "confluent_kafka":
+            raise
+        raise ConfigurationError(
+            f"kafka://{servers} needs a package that is not installed: confluent-kafka",
+            hint="Install it: pip install 'everstate[kafka]'",
+        ) from error
+    return KafkaLog(servers, settings=settings, staging=staging)

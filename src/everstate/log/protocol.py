@@ -168,6 +168,10 @@ class Log(Protocol):
         """
         ...
 
+    def unfinished_cutover(self, service: str, output: str) -> str | None:
+        """The generation whose cutover has begun and not ended: the topic is partly its own. None if there is none."""
+        ...
+
     def order(self, service: str, output: str, topics: Sequence[str]) -> Stops:
         """The order log of an output: where its micro-batches ended in these topics, the oldest first.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -65,10 +65,7 @@ def list_topics(*, as_json: JsonOption = False, log: LogOption = None) -> None:
         for info in found:
             typer.echo(_json(info))
     elif found:
-        rows = [
-            [info.name, info.config.partitions, info.records, size(info.size_bytes), _kind(info.config)]
-            for info in found
-        ]
+        rows = [[info.name, info.config.partitions, _number(info), _size(info), _kind(info.config)] for info in found]
         for line in aligned(["TOPIC", "PARTITIONS", "RECORDS", "SIZE", "KEEPS"], rows):
             typer.echo(line)
     else:
@@ -83,7 +80,7 @@ def describe(topic: TopicArgument, *, as_json: JsonOption = False, log: LogOptio
         typer.echo(_json(info))
         return
     typer.echo(f"{info.name}: {_configuration(info.config)}")
-    typer.echo(f"{counted(info.records, 'record')}, {size(info.size_bytes)}")
+    typer.echo(f"{_count(info)}, {_size(info)}")
     for line in aligned(["PARTITION", "START", "END"], [[n, info.start[n], info.end[n]] for n in sorted(info.end)]):
         typer.echo(line)
 
@@ -95,10 +92,7 @@ def compact(topic: TopicArgument, *, log: LogOption = None) -> None:
     before = target.describe(topic)
     target.compact(topic)
     after = target.describe(topic)
-    typer.echo(
-        f"{topic}: {counted(before.records, 'record')} ({size(before.size_bytes)}) before, "
-        f"{after.records:,} ({size(after.size_bytes)}) after"
-    )
+    typer.echo(f"{topic}: {_count(before)} ({_size(before)}) before, {after.most_records:,} ({_size(after)}) after")
 
 
 @topic_app.command()
@@ -113,7 +107,7 @@ def delete(
 ) -> None:
     """Delete a topic with all its records."""
     target = open_existing(log)
-    records = target.describe(topic).records
+    records = _count(target.describe(topic))
     found = uses(target, topic)
     if found and not force:
         raise LogError(
@@ -122,9 +116,22 @@ def delete(
             f"everstate topic delete {topic} --force",
         )
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Delete topic {topic} with {counted(records, 'record')}?", abort=True)
+        typer.confirm(f"Delete topic {topic} with {records}?", abort=True)
     target.delete_topic(topic)
-    typer.echo(f"{topic}: deleted, along with {counted(records, 'record')}")
+    typer.echo(f"{topic}: deleted, along with {records}")
+
+
+def _count(info: TopicInfo) -> str:
+    """How many records; where nobody counts them, how many offsets there are for them."""
+    return ("" if info.records is not None else "at most ") + counted(info.most_records, "record")
+
+
+def _number(info: TopicInfo) -> str:
+    return str(info.most_records) if info.records is not None else f"at most {info.most_records}"
+
+
+def _size(info: TopicInfo) -> str:
+    return "size unknown" if info.size_bytes is None else size(info.size_bytes)
 
 
 def _kind(config: TopicConfig) -> str:
@@ -140,10 +147,14 @@ def _configuration(config: TopicConfig) -> str:
     return f"{partitions}, keeps {_kind(config)}{tombstones}"
 
 
+#: Settings that only a log of several machines has.
+_OF_CLUSTERS: Final = ("append_time", "replication", "min_isr")
+
+
 def _json(info: TopicInfo) -> str:
     document = {
         "topic": info.name,
-        **asdict(info.config),
+        **{name: value for name, value in asdict(info.config).items() if value or name not in _OF_CLUSTERS},
         "start": info.start,
         "end": info.end,
         "records": info.records,

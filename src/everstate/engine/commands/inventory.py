@@ -84,6 +84,6 @@ def _entry(output: str, generation: Generation, site: Site) -> Entry:
         fingerprint=generation.fingerprint,
         shards=generation.shards,
         state_bytes=site.folder(output, generation).size(),
-        topic_bytes=sum(info.size_bytes for info in sizes.values()),
-        records=sizes[table].records if table in sizes else 0,
+        topic_bytes=sum(info.size_bytes or 0 for info in sizes.values()),
+        records=sizes[table].most_records if table in sizes else 0,
     )

@@ -15,6 +15,8 @@ from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from everstate.generations.generation import Generation
     from everstate.log.descriptions import Vector
     from everstate.log.protocol import Log
@@ -29,11 +31,13 @@ class Comparison:
         table: Of the output; empty for a stream, whose records stand.
         letters: Of its dead letters.
         ends: Where the topics ended.
+        present: What was on them, by topic.
     """
 
     table: Difference
     letters: Difference
     ends: Vector
+    present: Mapping[str, pl.DataFrame]
 
 
 class Comparisons:
@@ -55,10 +59,14 @@ class Comparisons:
         present = [topic for topic in (output.topic, letters) if self._log.has_topic(topic)]
         ends = self._log.end_offsets(present)  # before the topics are read: what comes later shows as growth
         dead = self._latest(own_dead_letters(service, output.topic, generation))
+        there = {letters: self._latest(letters)}
+        if output.kind is Kind.TABLE:
+            there[output.topic] = self._latest(output.topic)
         return Comparison(
-            self._table(unit, own_topic(service, output.topic, generation)),
-            letter_difference(dead, self._latest(letters), unit, self._log.latest),
+            self._table(unit, own_topic(service, output.topic, generation), there),
+            letter_difference(dead, there[letters], unit, self._log.latest),
             ends,
+            there,
         )
 
     def forget(self) -> None:
@@ -66,10 +74,10 @@ class Comparisons:
         self._views.clear()
         self._made.clear()
 
-    def _table(self, unit: Unit, built: str) -> Difference:
+    def _table(self, unit: Unit, built: str, present: Mapping[str, pl.DataFrame]) -> Difference:
         if unit.output.kind is not Kind.TABLE:
             return difference(_nothing(), _nothing())
-        table, there = self._latest(built), self._latest(unit.output.topic)
+        table, there = self._latest(built), present[unit.output.topic]
         if built in self._made:
             *frames, found = self._made[built]
             if frames[0] is table and frames[1] is there:

@@ -18,7 +18,7 @@ from everstate.generations.generation import (
 from everstate.generations.registry import document, event, now_ms, to_json
 from everstate.kernels.output import RECORD, with_headers
 from everstate.log.crash import crash_point
-from everstate.log.descriptions import Commit, Cutover
+from everstate.log.descriptions import Commit, Copy, Cutover
 from everstate.log.digest import combined_digest
 from everstate.schema.partitioner import partition_of
 from everstate.schema.topic_names import dead_letter_topic
@@ -27,7 +27,7 @@ from everstate.topology.nodes import Kind
 if TYPE_CHECKING:
     from everstate.generations.compare.comparison import Comparison, Comparisons
     from everstate.generations.compare.difference import Difference
-    from everstate.log.descriptions import Lease, Staged, Vector
+    from everstate.log.descriptions import Lease, Staged
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
 
@@ -62,7 +62,7 @@ def publish(
             leases=leases,
             expected=comparison.ends,
             documents={document(output): to_json(after)},
-            copies=_copies(unit, history.active, comparison.ends),
+            copies=_copies(unit, history.active, comparison),
             drops=(own_topic(service, output, generation), own_dead_letters(service, output, generation)),
         )
         if log.cutover(request, staged) is not None:
@@ -83,12 +83,13 @@ def retire(log: Log, service: str, history: History, *, leases: tuple[Lease, ...
         present = log.has_topic(output)  # somebody may have deleted it together with the code
         ends = log.end_offsets([output] if present else [])
         removes = present and not keep_topic and log.describe(output).config.compact
-        left = difference(_NOTHING, _latest(log, output) if removes else _NOTHING)
+        there = _latest(log, output) if removes else _NOTHING
+        left = difference(_NOTHING, there)
         staged = _tombstones(log, service, output, active, left) if left.stale else []
         crash_point("cutover.staged")
         after = history.having(gone, event(gone, "no longer declared", left.counts))
         commit = _closing(log, service, output, active, leases[0], staged)
-        copies = {own_topic(service, output, active): output} if removes else {}
+        copies = {own_topic(service, output, active): Copy(output, there)} if removes else {}
         request = Cutover(
             commit=commit, leases=leases, expected=ends, documents={document(output): to_json(after)}, copies=copies
         )
@@ -139,16 +140,16 @@ def successor(history: History, generation: Generation, comparison: Comparison, 
     return history.having(risen, event(risen, why, counts))
 
 
-def _copies(unit: Unit, active: Generation | None, present: Vector) -> dict[str, str]:
+def _copies(unit: Unit, active: Generation | None, comparison: Comparison) -> dict[str, Copy]:
     """What the generation that is replaced keeps: its table is what is on the topic now."""
     if active is None:
         return {}
     output, letters = unit.output.topic, dead_letter_topic(unit.output.topic)
     copies = {}
     if unit.output.kind is Kind.TABLE:
-        copies[own_topic(unit.service, output, active)] = output
-    if letters in present:
-        copies[own_dead_letters(unit.service, output, active)] = letters
+        copies[own_topic(unit.service, output, active)] = Copy(output, comparison.present[output])
+    if letters in comparison.ends:
+        copies[own_dead_letters(unit.service, output, active)] = Copy(letters, comparison.present[letters])
     return copies
 
 

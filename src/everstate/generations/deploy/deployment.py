@@ -123,8 +123,8 @@ class Deployment:
         if isinstance(action, Begin) and self._is_fresh(action):
             steps.begin(self._planned, action.output, self._site)
             return self._own(action.output)
-        if once:
-            return None
+        if once or self._log.unfinished_cutover(self._planned.plan.service, action.output) is not None:
+            return None  # a topic that is partly of the new generation is no place for the old one
         return self._archived(action)
 
     def _own(self, output: str) -> PreparedOutput:

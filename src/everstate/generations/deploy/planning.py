@@ -233,7 +233,7 @@ def resumable_unit(output: str, generation: Generation, site: Site) -> Unit:
 
 
 def _keys(topic: str, log: Log) -> int:
-    if not log.has_topic(topic) or not log.describe(topic).records:
+    if not log.has_topic(topic) or not log.describe(topic).most_records:
         return 0
     return log.latest(topic).height
 

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 #: Between two looks for new records.
 _EVERY_S: Final = 5.0
+#: How large a record is taken for where the log does not know.
+_ASSUMED_BYTES: Final = 1024
 #: An orderly stop archives what is there, but nobody waits for longer than this.
 _FAREWELL_S: Final = 30.0
 
@@ -111,7 +113,7 @@ class Archivist:
     def _limit(self, topic: str) -> int:
         """So many records that a file and the memory for it stay bounded."""
         info = self._log.describe(topic)
-        average = max(1, info.size_bytes // max(1, info.records))
+        average = max(1, (info.size_bytes or _ASSUMED_BYTES * info.most_records) // max(1, info.most_records))
         return max(1, min(self._most, FILE_BYTES // average))
 
     def _lost(self, topic: str, number: int, part: PartitionArchive, begin: int) -> Range | None:

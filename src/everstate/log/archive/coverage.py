@@ -31,7 +31,7 @@ class Coverage:
     records: int
     archived: int
     kept: int
-    superseded: int
+    superseded: int | None
     gaps: dict[int, tuple[Range, ...]]
 
     @property
@@ -56,10 +56,10 @@ def coverage(info: TopicInfo, archive: Archive, count: Callable[[int, int], int]
     if info.config.compact and any(part.files for part in parts.values()):
         every, superseded = _every(info, parts, count)
         needed = start != info.start
-        more = max(0, every - info.records)
+        more = max(0, every - info.most_records)
         return Coverage(
             start=start,
-            records=every if needed else info.records,
+            records=every if needed else info.most_records,
             archived=more if needed else 0,
             kept=0 if needed else more,
             superseded=superseded,
@@ -68,12 +68,19 @@ def coverage(info: TopicInfo, archive: Archive, count: Callable[[int, int], int]
     archived = sum(_before(parts[number], info.start[number]) for number in info.end)
     return Coverage(
         start=start,
-        records=info.records + archived,
+        records=info.most_records + archived,
         archived=archived,
         kept=0,
-        superseded=available - info.records,
+        superseded=_superseded(info, available),
         gaps=gaps,
     )
+
+
+def _superseded(info: TopicInfo, available: int) -> int | None:
+    """How many records newer ones of the same key have replaced; None where nobody counts."""
+    if info.records is not None:
+        return available - info.records
+    return None if info.config.compact else 0
 
 
 def _every(info: TopicInfo, parts: dict[int, PartitionArchive], count: Callable[[int, int], int]) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from everstate.log.digest import combined_digest, content_digest
 from everstate.log.embedded import publishing, reading
 from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.segments import Place, Segment
+from everstate.log.last_records import last_of_each_key
 from everstate.log.succession import changes, conflict
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def _published(store: Store, commit_id: int) -> dict[Place, list[Segment]]:
 
 def _changes(store: Store, place: Place, published: Sequence[Segment], wanted: Sequence[Staged]) -> pl.DataFrame:
     """Records that turn what was published into what is wanted."""
-    now = reading.last_of_each_key(_staged_frames(store, wanted))
-    then = reading.last_of_each_key(_frames(store, place, published))
+    now = last_of_each_key(_staged_frames(store, wanted))
+    then = last_of_each_key(_frames(store, place, published))
     before = _before(store, place, then, published[0].base) if published else records.empty()
     return changes(now, then, before)
 
@@ -72,7 +73,7 @@ def _before(store: Store, place: Place, then: pl.DataFrame, first_offset: int) -
         begin = catalogue.bounds(database, catalogue.topic_named(database, place.topic), place.partition)[0]
     if begin >= first_offset:
         return records.empty()
-    return reading.last_of_each_key(reading.scan(store, place, begin, first_offset), keys=then.select("key"))
+    return last_of_each_key(reading.scan(store, place, begin, first_offset), keys=then.select("key"))
 
 
 def _refuse_other_stream(

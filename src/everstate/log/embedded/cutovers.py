@@ -26,8 +26,8 @@ def cutover(store: Store, request: Cutover, staged: Sequence[Staged]) -> CommitR
         for lease in request.leases:
             leases.check(database, lease.name, lease.token)
         if _as_expected(database, request.expected):
-            for name, original in request.copies.items():
-                copy(database, original, name, now_ms=store.clock())
+            for name, kept in request.copies.items():
+                copy(database, kept.original, name, now_ms=store.clock())
             number = commits.follow(database, commit, now_ms=store.clock())
             result = CommitResult("committed", publishing.publish(store, database, staged, commit_id=number))
             for name in request.drops:

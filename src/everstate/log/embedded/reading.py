@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from everstate.errors import LogBusyError, LogError, TopicRecreatedError
@@ -14,19 +13,17 @@ from everstate.log.checks import check_split_size
 from everstate.log.descriptions import Split
 from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.segments import Block, Place, Segment
-from everstate.schema.partitioner import partition_of
+from everstate.log.last_records import last_of_each_key, table_of
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from everstate.log.embedded.manifest.catalogue import Topic
     from everstate.log.embedded.store import Store
 
 #: A reader whose files are replaced under its hands looks for them so often; replaced files stay for minutes.
 _LOOKS = 100
-#: How many superseded records `latest` carries along at most before it drops them, beside those it keeps.
-_SLACK_RECORDS = 500_000
 
 
 def scan(
@@ -183,43 +180,4 @@ def latest(store: Store, topic: str) -> pl.DataFrame:
         for partition, end in sorted(info.end.items())
         if end > info.start[partition]
     ]
-    if not ends:
-        return records.empty()
-    whole = pl.concat(ends)
-    if len(ends) > 1 and (partition_of(whole["key"], info.config.partitions) != whole["partition"]).any():
-        # A key normally lives in one partition; where a producer chose otherwise, the younger record counts.
-        whole = _reduced([whole.sort("ts", "partition", maintain_order=True)]).sort("partition", "offset")
-    return whole.filter(pl.col("value").is_not_null())
-
-
-def last_of_each_key(frames: Iterable[pl.DataFrame], *, keys: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The last record of every key, tombstones included, without ever holding much more than that.
-
-    Args:
-        frames: Records of one partition, in order; of their columns, only `key` is needed.
-        keys: A frame with the column `key`; only these keys are looked at.
-    """
-    kept: list[pl.DataFrame] = []
-    fresh = 0
-    for frame in frames:
-        wanted = frame.filter(pl.col("key").is_not_null())
-        if keys is not None:
-            wanted = wanted.join(keys, on="key", how="semi", maintain_order="left")
-        kept.append(wanted)
-        fresh += len(wanted)
-        if fresh > max(_SLACK_RECORDS, len(kept[0])):
-            kept, fresh = [_reduced(kept)], 0
-    return _reduced(kept) if kept else records.empty()
-
-
-def _reduced(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """The last row of each key, in order.
-
-    Only keys and places are grouped, which costs half of `unique`, and rows are taken by a mask: by their places that
-    takes twice as long where a frame has many chunks.
-    """
-    whole = pl.concat(frames)
-    places = whole.lazy().select("key", pl.int_range(pl.len()).alias("$at")).group_by("key").agg(pl.col("$at").last())
-    last = np.zeros(whole.height, np.bool_)
-    last[places.collect()["$at"].to_numpy()] = True
-    return whole.filter(pl.Series(last))
+    return table_of(ends, info.config.partitions)

@@ -51,8 +51,8 @@ def cutover(state: State, request: Cutover, staged: Sequence[Staged], *, now_ms:
     if any(state.topic(name).ends() != ends for name, ends in request.expected.items()):
         publishing.give_up(state, staged)
         return None
-    for name, original in request.copies.items():
-        state.copy_topic(original, name, now_ms=now_ms)
+    for name, kept in request.copies.items():
+        state.copy_topic(kept.original, name, now_ms=now_ms)
     result = CommitResult("committed", _follow(state, request.commit, staged, now_ms=now_ms))
     for name in request.drops:
         state.topics.pop(name, None)

@@ -18,10 +18,11 @@ import numpy.typing as npt
 import polars as pl
 
 from everstate.log.crash import crash_point
-from everstate.log.embedded import reading, staging
+from everstate.log.embedded import staging
 from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.segments import APPENDED, BLOCK_BYTES, BLOCK_RECORDS, Place, Segment
 from everstate.log.embedded.upkeep import claims, garbage, merging, retention, timing
+from everstate.log.last_records import last_of_each_key
 from everstate.log.records import CONTENT
 from everstate.log.upkeep import worth_compacting
 
@@ -134,7 +135,7 @@ def compact_partition(store: Store, topic: Topic, partition: int) -> bool:
         clock_ms = timing.age_clock(database, store.clock()) if stored else 0
     if not stored:
         return False
-    last = reading.last_of_each_key(_key_frames(store, place, stored))
+    last = last_of_each_key(_key_frames(store, place, stored))
     outdated = pl.col("tombstone") & (pl.col(APPENDED) <= clock_ms - topic.config.delete_retention_ms)
     dropped = last.filter(outdated)["offset"]
     survivors = last.filter(~outdated)["offset"].sort().to_numpy()

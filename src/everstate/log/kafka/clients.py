@@ -1,0 +1,210 @@
+"""The clients of one log: one that asks and creates, some that read, and producers as they are needed.
+
+A client has threads and connections of its own: it is never shared over a fork, and is closed with the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from everstate.errors import LogDeniedError
+from everstate.log.kafka.failures import naming
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from everstate.log.kafka.settings import ClientSettings
+
+logger = logging.getLogger(__name__)
+
+#: How long a broker may take to answer a question.
+ASK_S: Final = 30.0
+#: How long a transaction may take; the broker undoes it after that.
+TRANSACTION_MS: Final = 60_000
+#: Brokers that do not answer at all within so long are taken for unreachable.
+_FIRST_ANSWER_S: Final = 15.0
+
+
+class _Quiet:
+    """Takes what librdkafka has to say: all that matters is raised as well."""
+
+    def log(self, level: int, text: str, *args: object) -> None:
+        """Pass a line on to those that look for it."""
+        del level
+        logger.debug(text, *args)
+
+
+class Clients:
+    """Makes and keeps the clients of one log.
+
+    Args:
+        servers: Where the brokers are.
+        settings: What the user has set.
+    """
+
+    def __init__(self, servers: str, settings: ClientSettings) -> None:
+        self.servers = servers
+        self._given: Mapping[str, str] = settings.values
+        self._guard = threading.RLock()
+        self._admin: AdminClient | None = None
+        self._idle: list[Consumer] = []
+        self._known: dict[int, set[str]] = {}
+        self._plain: Producer | None = None
+        self._denied: str | None = None
+
+    def _options(self, **more: Any) -> dict[str, Any]:
+        return {
+            "client.id": "everstate",
+            "socket.keepalive.enable": True,
+            **self._given,
+            "bootstrap.servers": self.servers,
+            "logger": _Quiet(),
+            "error_cb": self._heard,
+            # A broker that comes back is noticed soon.
+            "reconnect.backoff.max.ms": 1000,
+            "retry.backoff.ms": 20,
+            "allow.auto.create.topics": False,
+            **more,
+        }
+
+    def _heard(self, error: Any) -> None:
+        """What a client says of its connections: a refused password is not worth waiting for."""
+        if error.name() in {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}:
+            self._denied = error.str()
+
+    def require_access(self) -> None:
+        """Stop if the brokers have refused the credentials.
+
+        Raises:
+            LogDeniedError: With what they said.
+        """
+        if self._denied is not None:
+            raise LogDeniedError(
+                f"the brokers at {self.servers} refuse this client: {self._denied}",
+                hint="Correct the credentials or certificates: EVERSTATE_KAFKA_CONFIG names their file, "
+                "EVERSTATE_KAFKA_SASL_PASSWORD and the like stand for single settings.",
+            )
+
+    def admin(self) -> AdminClient:
+        """The client that asks and creates; the brokers have answered it.
+
+        Raises:
+            LogUnavailableError: If no broker answers.
+            LogDeniedError: If they refuse the credentials.
+        """
+        with self._guard:
+            if self._admin is None:
+                admin = AdminClient({k: v for k, v in self._options().items() if k != "allow.auto.create.topics"})
+                self._require_answer(admin)
+                self._admin = admin
+            return self._admin
+
+    def _require_answer(self, admin: AdminClient) -> None:
+        deadline = time.monotonic() + _FIRST_ANSWER_S
+        with naming(f"no broker at {self.servers} answers"):
+            while True:
+                try:
+                    # A name that cannot be: all that is wanted is an answer.
+                    admin.list_topics(topic="__everstate", timeout=1.0)
+                except KafkaException:
+                    admin.poll(0)
+                    self.require_access()
+                    if time.monotonic() > deadline:
+                        raise
+                else:
+                    return
+
+    @contextmanager
+    def consumer(self) -> Iterator[Consumer]:
+        """A consumer for this thread alone, for as long as the block; it reads what was committed."""
+        with self._guard:
+            consumer = self._idle.pop() if self._idle else None
+        if consumer is None:
+            self.admin()
+            consumer = Consumer(
+                self._options(
+                    **{
+                        "group.id": "everstate",  # asked for, never joined
+                        "enable.auto.commit": False,
+                        "enable.auto.offset.store": False,
+                        "enable.partition.eof": True,
+                        "isolation.level": "read_committed",
+                        "auto.offset.reset": "error",
+                        # A small batch would wait for half a second to become a larger one.
+                        "fetch.wait.max.ms": 10,
+                        "fetch.error.backoff.ms": 10,
+                        "queued.max.messages.kbytes": 65_536,
+                        "check.crcs": True,
+                    }
+                )
+            )
+            self._known.pop(id(consumer), None)
+        try:
+            yield consumer
+            consumer.unassign()
+        except BaseException:
+            # What it was doing is unknown; the next one begins anew.
+            self._known.pop(id(consumer), None)
+            consumer.close()
+            raise
+        with self._guard:
+            self._idle.append(consumer)
+
+    def introduce(self, client: Consumer | Producer, topic: str) -> None:
+        """Have a client know where a topic is: by itself it would look only once a second."""
+        with self._guard:
+            known = self._known.setdefault(id(client), set())
+            if topic in known:
+                return
+            known.add(topic)
+        with naming(f"topic {topic!r} cannot be found", topic=topic):
+            client.list_topics(topic=topic, timeout=ASK_S)
+
+    def forget(self) -> None:
+        """Let go of all that may know of a topic that is gone: the next one of that name is another."""
+        with self._guard:
+            idle, self._idle, self._known = self._idle, [], {}
+            self._admin = None
+        for consumer in idle:
+            consumer.close()
+
+    def producer(self, transactional_id: str | None = None, *, timeout_ms: int = TRANSACTION_MS) -> Producer:
+        """A new producer; with an id, one of transactions."""
+        self.admin()
+        more: dict[str, Any] = {
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "compression.type": "lz4",
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 262_144,
+            "batch.num.messages": 50_000,
+        }
+        if transactional_id is not None:
+            more |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
+        producer = Producer(self._options(**more))
+        self._known.pop(id(producer), None)  # one that is gone may have had the same number
+        # With a connection at hand; else it would look for its coordinator half a second later.
+        self.introduce(producer, "__everstate")
+        return producer
+
+    def plain(self) -> Producer:
+        """The producer for what needs no transaction: signs of life, and documents that no lease guards."""
+        with self._guard:
+            if self._plain is None:
+                self._plain = self.producer()
+            return self._plain
+
+    def close(self) -> None:
+        """Let go of all of them; a later call makes new ones."""
+        with self._guard:
+            idle, self._idle, self._known = self._idle, [], {}
+            self._admin = self._plain = None
+        for consumer in idle:
+            consumer.close()

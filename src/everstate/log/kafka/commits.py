@@ -1,0 +1,163 @@
+"""A micro-batch in one transaction: its records, its dead letters and its marker, which comes last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from everstate.errors import TopicNotFoundError
+from everstate.log import leasing
+from everstate.log.crash import crash_point
+from everstate.log.descriptions import CommitResult, Lease, Staged
+from everstate.log.kafka import corrections, markers, staging
+from everstate.log.kafka.markers import Marker
+from everstate.log.kafka.private import entry_key, maker_of
+from everstate.log.succession import judge
+from everstate.log.timing import wall_clock
+from everstate.schema.topic_names import is_internal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from everstate.log.descriptions import Commit, Vector
+    from everstate.log.kafka.corrections import Correction
+    from everstate.log.kafka.journal import Entry
+    from everstate.log.kafka.private import PrivateTables, Table
+    from everstate.log.kafka.reading import Reader
+    from everstate.log.kafka.registry import Registry
+    from everstate.log.kafka.writer import Fill, Transaction
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Publishes batches."""
+
+    registry: Registry
+    reader: Reader
+    private: PrivateTables
+
+    def commit(self, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
+        """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
+        crash_point("log.commit.before_transaction")
+        self.registry.commits(batch.service).create()
+        lease = Lease(batch.lease_name, batch.token, leasing.this_process())
+        closed = batch.kind == "closed"
+        writer = (
+            self.registry.lease_writer(lease.name)
+            if closed
+            else self.registry.output_writer(batch.service, batch.output)
+        )
+
+        def attempt(fresh: bool) -> tuple[CommitResult, Fill | None]:  # noqa: FBT001 - the writer's word
+            entries = self.registry.commits(batch.service).read(settled=fresh)
+            last = markers.last_marker(entries, batch.output, batch.generation if closed else None)
+            verdict = judge(None if last is None else last.commit, batch)
+            if last is not None and verdict == "same":
+                return CommitResult("skipped", None), None
+            staging.check(staged)
+            if last is not None and verdict == "differs":
+                return CommitResult("corrected", None), self._correction(last, batch, staged, entries)
+            return CommitResult("committed", None), self._publication(batch, staged, entries)
+
+        result = writer.run([lease], attempt)
+        crash_point("log.commit.after_transaction")
+        self.give_up(staged)
+        return result
+
+    def _publication(self, batch: Commit, staged: Sequence[Staged], entries: Mapping[str, Entry]) -> Fill:
+        now_ms = wall_clock()
+        public = [part for part in staged if part.rows and not is_internal(part.topic)]
+        marker = Marker(replace(batch, committed_ms=now_ms), self.before(public))
+        tables = self._extended(batch, staged, entries)
+
+        def fill(transaction: Transaction) -> None:
+            for part in public:
+                transaction.rows(part.topic, part.partition, staging.content(part), batch.generation)
+            self.conclude(transaction, marker, tables, now_ms)
+            crash_point("log.commit.inside_transaction")
+
+        return fill
+
+    def _correction(self, last: Marker, batch: Commit, staged: Sequence[Staged], entries: Mapping[str, Entry]) -> Fill:
+        public = [part for part in staged if not is_internal(part.topic)]
+        found = corrections.difference(self.reader, last, batch, public)
+        changed = self._corrected_tables(batch, staged, entries)
+        # A topic to which the batch publishes only now begins where it is now, for a correction of the correction.
+        before = {**self.before(found), **last.before}
+        marker = replace(markers.corrected(last, batch, wall_clock()), before=before)
+
+        def fill(transaction: Transaction) -> None:
+            for part in found:
+                transaction.rows(part.topic, part.partition, part.content, batch.generation)
+            self.conclude(transaction, marker, changed, None)
+            crash_point("log.commit.inside_transaction")
+
+        return fill
+
+    def conclude(self, transaction: Transaction, marker: Marker, tables: Sequence[Table], stop_ms: int | None) -> None:
+        """The end of a transaction: which files count now, where the batch ended, and the marker."""
+        topic = self.registry.commits(marker.commit.service).topic
+        for table in tables:
+            transaction.put(topic, entry_key(table.name), table.entry())
+        stop = None if stop_ms is None else markers.stop_entry(marker.commit, stop_ms)
+        if stop is not None:
+            transaction.put(topic, *stop)
+        transaction.put(topic, marker.key, marker.to_bytes())
+
+    def before(self, parts: Sequence[Staged | Correction]) -> Vector:
+        """Where topics end, in all that is written to them; they are still those that was staged for.
+
+        Raises:
+            TopicNotFoundError: If one is gone, also if there is another of its name.
+        """
+        names = sorted({part.topic for part in parts})
+        ids = self.reader.topics.ids(names)
+        for part in parts:
+            if isinstance(part, Staged) and staging.Place.of(part).topic_id != ids[part.topic]:
+                raise TopicNotFoundError(part.topic)
+        return self.reader.topics.ends(names, committed=False) if names else {}
+
+    def _extended(self, batch: Commit, staged: Sequence[Staged], entries: Mapping[str, Entry]) -> list[Table]:
+        """Private tables with what a batch has staged for them."""
+        tables = []
+        for name in sorted({part.topic for part in staged if part.rows and is_internal(part.topic)}):
+            mine = [part for part in staged if part.topic == name and part.rows]
+            table = self.private.find(name, entries)
+            if table is None or any(staging.Place.of(part).topic_id != table.id for part in mine):
+                raise TopicNotFoundError(name)
+            self.private.own(name, batch.service)
+            tables.append(self.private.extended(table, mine, maker_of(batch), batch.batch_id))
+        return tables
+
+    def _corrected_tables(self, batch: Commit, staged: Sequence[Staged], entries: Mapping[str, Entry]) -> list[Table]:
+        names = {part.topic for part in staged if is_internal(part.topic)}
+        names |= {key.removeprefix("private/") for key in entries if key.startswith("private/")}
+        tables = []
+        for name in sorted(names) if batch.kind == "closed" else ():
+            table = self.private.find(name, entries)
+            mine = [part for part in staged if part.topic == name and part.rows]
+            known = (maker_of(batch), batch.batch_id)
+            if table is None or not (mine or any((file.maker, file.batch) == known for file in table.files)):
+                continue
+            found = corrections.private_difference(table, batch, mine)
+            if found:
+                parts = self.private.stage(name, [(part.partition, part.content) for part in found])
+                tables.append(self.private.extended(table, parts, maker_of(batch), batch.batch_id))
+        return tables
+
+    def give_up(self, staged: Sequence[Staged]) -> None:
+        """Delete staged files, but for those of private tables that a commit has named."""
+        files = {staging.Place.of(part).file: part.topic for part in staged if part.rows}
+        tables = {name: self.private.find(name) for name in set(files.values()) if is_internal(name)}
+        staging.remove(
+            file
+            for file, topic in files.items()
+            if (table := tables.get(topic)) is None or not self.private.named(table, file)
+        )
+
+    def forget(self, service: str) -> None:
+        """Drop a service's commits; its topics, private tables among them, stay."""
+        journal = self.registry.commits(service)
+        for key in journal.read():
+            if not key.startswith("private/"):
+                self.registry.say(journal.topic, key, None)

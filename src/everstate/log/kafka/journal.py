@@ -1,0 +1,113 @@
+"""A compacted topic of one partition as a dictionary that follows it.
+
+Leases, documents and markers are such entries. What was read once is kept; a look costs one question to the broker,
+and what came since is read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka.admin import OffsetSpec
+
+from everstate.errors import LogUnavailableError
+from everstate.log.descriptions import TopicConfig
+from everstate.log.kafka.clients import TRANSACTION_MS
+from everstate.log.kafka.failures import UNKNOWN_TOPIC, code_of, named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everstate.log.kafka.reading import Reader
+
+#: Small segments, cleaned soon: a start reads all of it.
+_SETTINGS: Final = {"segment.bytes": str(16 << 20), "min.cleanable.dirty.ratio": "0.1"}
+_LOOK_S: Final = 0.02
+
+
+class Entry(NamedTuple):
+    """What a key has: the bytes, when the broker got them, and where they are."""
+
+    value: bytes
+    at_ms: int
+    offset: int
+
+
+class Journal:
+    """One topic.
+
+    Args:
+        reader: Reads topics.
+        topic: Its name; it need not exist.
+        append_time: The times in it are the broker's.
+    """
+
+    def __init__(self, reader: Reader, topic: str, *, append_time: bool) -> None:
+        self.topic = topic
+        self._reader = reader
+        self._append_time = append_time
+        self._entries: dict[str, Entry] = {}
+        self._position = 0
+        self._created = False
+        self._guard = threading.RLock()
+
+    def create(self) -> None:
+        """See that the topic exists."""
+        with self._guard:
+            if not self._created:
+                config = TopicConfig(compact=True, append_time=self._append_time)
+                self._reader.topics.create(self.topic, config, exist_ok=True, more=_SETTINGS)
+                self._created = True
+
+    def read(self, *, settled: bool = False) -> Mapping[str, Entry]:
+        """All entries as they are now.
+
+        Args:
+            settled: Wait until every transaction that has written here by now is over, committed or not.
+
+        Raises:
+            LogUnavailableError: If one does not come to its end.
+        """
+        with self._guard:
+            end = self._end(settled=settled)
+            if end is not None and end > self._position:
+                first = self._position or (self._asked(OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED) or 0)
+                for frame in self._reader.scan(self.topic, {0: first}, {0: end}):
+                    for key, value, at_ms, offset in frame.select("key", "value", "ts", "offset").iter_rows():
+                        self._take(key.decode(), value, at_ms, offset)
+                self._position = end
+            return dict(self._entries)
+
+    def _take(self, key: str, value: bytes | None, at_ms: int, offset: int) -> None:
+        self._entries.pop(key, None)  # the order of the dictionary is that of the offsets
+        if value is not None:
+            self._entries[key] = Entry(value, at_ms, offset)
+
+    def _end(self, *, settled: bool) -> int | None:
+        """Up to where all is decided; None if there is no topic."""
+        end = self._asked(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        if not settled or end is None:
+            return end
+        written = self._asked(OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED) or 0
+        deadline = time.monotonic() + 1.5 * TRANSACTION_MS / 1000
+        while (end or 0) < written:
+            if time.monotonic() > deadline:
+                raise LogUnavailableError(
+                    f"an open transaction holds topic {self.topic!r} back at offset {end}",
+                    hint="It ends by itself, or the broker ends it after its time. Look for it: "
+                    "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging",
+                )
+            time.sleep(_LOOK_S)
+            end = self._asked(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        return end
+
+    def _asked(self, spec: OffsetSpec, level: IsolationLevel) -> int | None:
+        try:
+            return self._reader.topics.asked([(self.topic, 0)], spec, level)[self.topic, 0]
+        except KafkaException as error:
+            if code_of(error) in UNKNOWN_TOPIC:
+                return None
+            raise named(error, f"topic {self.topic!r} cannot be read", topic=self.topic) from error

@@ -1,0 +1,106 @@
+"""What clients are told: addresses and security, from an allow-list; a secret is never shown.
+
+Settings have librdkafka's names. They come from a file (`EVERSTATE_KAFKA_CONFIG`, lines of `name=value`) and from the
+environment (`EVERSTATE_KAFKA_SASL_PASSWORD` for `sasl.password`), which wins.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from everstate.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PREFIX: Final = "EVERSTATE_KAFKA_"
+FILE_VARIABLE: Final = "EVERSTATE_KAFKA_CONFIG"
+#: What a user may set; all else decides about correctness, and is Everstate's.
+ALLOWED: Final = (
+    "client.id",
+    "client.rack",
+    "sasl.mechanism",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.extensions",
+    "sasl.oauthbearer.method",
+    "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "socket.keepalive.enable",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.certificate.pem",
+    "ssl.cipher.suites",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.key.pem",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+)
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """Settings of every client.
+
+    Attributes:
+        values: By librdkafka's names; left out of what is printed.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.values) - set(ALLOWED))
+        if unknown:
+            raise ConfigurationError(
+                f"Kafka's clients cannot be given {', '.join(unknown)}", hint=f"They take: {', '.join(ALLOWED)}."
+            )
+
+    def __repr__(self) -> str:
+        return f"ClientSettings({', '.join(sorted(self.values))})"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> ClientSettings:
+        """What the file and the environment say.
+
+        Raises:
+            ConfigurationError: If the file cannot be read, or names something that cannot be set.
+
+        Example:
+            >>> ClientSettings.from_environment({"EVERSTATE_KAFKA_SASL_PASSWORD": "secret"})
+            ClientSettings(sasl.password)
+        """
+        environment = os.environ if environment is None else environment
+        named = {PREFIX + name.upper().replace(".", "_"): name for name in ALLOWED}
+        values = _from_file(Path(environment[FILE_VARIABLE])) if environment.get(FILE_VARIABLE) else {}
+        values |= {name: environment[variable] for variable, name in named.items() if variable in environment}
+        return cls(values)
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"Kafka's settings cannot be read from {path}: {getattr(error, 'strerror', None) or 'it is not text'}",
+            hint=f"Correct the variable {FILE_VARIABLE}, or the file.",
+        ) from error
+    values: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = text.partition("=")
+        if not equals:
+            # The line itself may be half a secret.
+            raise ConfigurationError(f"line {number} of {path} is not of the form name=value", hint="Correct the file.")
+        values[name.strip()] = value.strip()
+    return values
