@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pickle
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from everstate.engine.query.job import Job
 from everstate.engine.query.query import QueryPlan, start_query
 from everstate.engine.query.sink import Sink
 from everstate.engine.query.watchdog import LOOK_S, Watchdog, thread_lives, work_of
-from everstate.errors import LogBusyError, ResourceError, StalledError
+from everstate.errors import LogBusyError, LogUnavailableError, ResourceError, StalledError
 from everstate.generations.deploy.outputs import kept_tables
 from everstate.generations.generation import own_dead_letters, own_topic
 from everstate.generations.state.past import past_of
@@ -172,7 +173,7 @@ class SparkExecution:
             self._backoff.succeeded()
         running, failure = self._state(self._query)
         # A log that cannot be read for the moment says nothing of its topics.
-        with contextlib.suppress(ResourceError, LogBusyError):
+        with contextlib.suppress(ResourceError, LogBusyError, LogUnavailableError):
             if running:
                 self._look_at_topics()
             elif failure is not None:
@@ -324,6 +325,7 @@ def _job(
     return Job.of(
         unit,
         url=log.url,
+        opening=pickle.dumps(log),
         target=target,
         dead_letters=letters,
         partitions=log.describe(output.topic).config.partitions,

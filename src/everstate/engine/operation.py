@@ -21,7 +21,7 @@ from everstate.generations.deploy.site import Site
 from everstate.generations.registry import Registry
 from everstate.generations.state.archiving import Archiving, Archivist
 from everstate.generations.state.belonging import check_log
-from everstate.generations.state.folder import service_folder
+from everstate.generations.state.folder import STAGING, service_folder
 from everstate.log.opening import open_log
 from everstate.schema.topic_names import dead_letter_topic
 
@@ -67,11 +67,11 @@ class Operation:
     @contextlib.contextmanager
     def site(self) -> Iterator[Site]:
         """The log and, when they are taken, the leases; given back at the end."""
-        log = open_log(self._address)
+        name = self.service.name
+        home = service_folder(self.settings.state_dir, self._address, name)
+        log = open_log(self._address, staging=home / STAGING)
         try:
-            name = self.service.name
             topics = sorted({topic for unit in self.service.units() for topic in _touched(unit)})
-            home = service_folder(self.settings.state_dir, log, name)
             check_log(home, log)
             leases = Leases(log, name, self.settings.heartbeat, self.ending.lost, topics, self._archiving(log, home))
             self._executor = SparkExecutor(log, home, self.settings, name=f"everstate {name}", session=self._session)

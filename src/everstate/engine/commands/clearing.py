@@ -11,7 +11,7 @@ from everstate.generations.deploy.settings import Settings, log_address
 from everstate.generations.generation import Event, History, build_lease, own_dead_letters, own_topic
 from everstate.generations.registry import Registry, now_ms
 from everstate.generations.state.belonging import forget_log
-from everstate.generations.state.folder import service_folder
+from everstate.generations.state.folder import STAGING, service_folder
 from everstate.log.archive.files import FOLDER as HISTORY
 from everstate.log.opening import open_log
 
@@ -36,12 +36,13 @@ def clear_state(service: Service, *, log: str | Path | None = None, state_dir: s
         LeaseHeldError: If the service runs, or a new version of it is being built.
     """
     settings = Settings.resolve({"state_dir": state_dir}, service={"state_dir": service.state_dir})
-    opened = open_log(log_address(log, service.log))
+    address = log_address(log, service.log)
+    home = service_folder(settings.state_dir, address, service.name)
+    opened = open_log(address, staging=home / STAGING)
     try:
         leases: list[Lease] = []
         try:
             leases += [opened.acquire(name) for name in (service.name, build_lease(service.name))]
-            home = service_folder(settings.state_dir, opened, service.name)
             return _clear(service.name, opened, home, leases)
         finally:
             for lease in leases:
@@ -61,7 +62,7 @@ def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]
                 log.delete_topic(topic)
     # The archive of a source is no state: where the topic has let records go, it is all that is left of them.
     present = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
-    cleared = sorted(path.name for path in present if path.name not in {HISTORY, REPORTS})
+    cleared = sorted(path.name for path in present if path.name not in {HISTORY, REPORTS, STAGING})
     for name in cleared:
         shutil.rmtree(home / name)
     forget_log(home)

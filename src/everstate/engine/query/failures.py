@@ -12,6 +12,7 @@ from everstate.errors import (
     EngineError,
     EverstateError,
     LogBusyError,
+    LogUnavailableError,
     ResourceError,
     StalledError,
 )
@@ -86,7 +87,9 @@ def is_transient(error: BaseException) -> bool:
     """Whether a query that failed of this may succeed if it is started again: nothing is wrong with code or state."""
     if isinstance(error, EverstateError):
         # Nobody gets a right by waiting.
-        return isinstance(error, (ResourceError, LogBusyError, StalledError)) and not isinstance(error, AccessError)
+        return isinstance(error, (ResourceError, LogBusyError, LogUnavailableError, StalledError)) and not isinstance(
+            error, AccessError
+        )
     if java_is_gone(error):
         return False
     text = _text(error)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+import pickle
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from everstate.topology.unit import Unit
 
 _units: dict[str, Unit] = {}
-_logs: dict[tuple[int, str], Log] = {}
+_logs: dict[tuple[int, bytes], Log] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,8 @@ class Job:
     Attributes:
         payload: The unit, pickled by value.
         digest: Of the payload, so that a worker unpickles it once.
-        url: The log.
+        url: The log's address.
+        opening: The log, pickled: what opens it in another process. It may hold secrets, and is never shown.
         service: Name of the service.
         output: The output topic, which is also the output's name.
         target: The topic that its records go to: the output topic, or the generation's own; empty for none.
@@ -50,6 +52,7 @@ class Job:
     payload: bytes
     digest: str
     url: str
+    opening: bytes = field(repr=False)
     service: str
     output: str
     target: str
@@ -86,9 +89,7 @@ class Job:
 
     def log(self) -> Log:
         """The log; each process opens it once, and none inherits it from the process that it was forked from."""
-        place = (os.getpid(), self.url)
+        place = (os.getpid(), self.opening)
         if place not in _logs:
-            from everstate.log.opening import open_log  # noqa: PLC0415 - not before the fork
-
-            _logs[place] = open_log(self.url, trusted=True)
+            _logs[place] = pickle.loads(self.opening)  # noqa: S301 - the driver has pickled it; not before the fork
         return _logs[place]

@@ -218,6 +218,10 @@ class OutputFolder:
         (self.path / "stopped.json").unlink(missing_ok=True)
 
 
+#: Where state is if the log is not a folder.
+_WITHOUT_FOLDER: Final = ".everstate"
+#: The part of a service's folder for records on their way to a log that is not a folder; no topic has such a name.
+STAGING: Final = "@log"
 #: What to do about state that is missing or damaged.
 CURE = (
     "Restore the folder from a copy of the same moment, or rebuild the output from its sources: "
@@ -225,19 +229,19 @@ CURE = (
 )
 
 
-def service_folder(state_dir: Path | str | None, log: Log, service: str) -> Path:
-    """The folder of a service's state; by default inside the embedded log.
+def service_folder(state_dir: Path | str | None, log: Log | str, service: str) -> Path:
+    """The folder of a service's state; by default inside the embedded log, or where that would be.
 
-    Raises:
-        ConfigurationError: If there is no default.
+    Args:
+        state_dir: The folder for the state of all services; None for the usual one.
+        log: The log, or its address.
+        service: The service.
     """
     if state_dir is not None:
         return Path(state_dir).absolute() / service
-    if "://" in log.url:
-        raise ConfigurationError(
-            f"the log {log.url} has no folder for state", hint="Name one: --state-dir PATH or EVERSTATE_STATE_DIR."
-        )
-    return Path(log.url).absolute() / "state" / service
+    address = log if isinstance(log, str) else log.url
+    root = Path(_WITHOUT_FOLDER if "://" in address else address)
+    return root.absolute() / "state" / service
 
 
 def prepare_home(home: Path) -> None:
