@@ -1,0 +1,122 @@
+"""Two processes and one right to publish: whoever is late, and however late, publishes nothing."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from everstate.errors import FencedError, LeaseHeldError
+from everstate.log import Holder, TopicConfig, leasing
+from everstate.log.crash import intercepted
+from everstate.log.kafka.clients import Clients
+from tests.kafka.conftest import batch, table, values
+
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+
+ELSEWHERE = Holder("another-machine", 4711, 1.0)
+
+
+@pytest.fixture
+def two(opened):
+    """A process that publishes, and one that is about to replace it."""
+    first, second = opened(), opened()
+    first.create_topic("totals", TopicConfig(compact=True))
+    lease = first.acquire("service")
+    first.commit(*batch(first, lease, {"totals": [("a", "0")]}, 0))
+    return first, lease, second
+
+
+def test_zombie_whose_producer_is_open_is_refused_after_the_takeover(two):
+    first, lease, second = two
+    late = batch(first, lease, {"totals": [("a", "late")]}, 1)
+    successor = second.acquire("service", take_over=True)
+    with pytest.raises(FencedError, match="has been taken over"):
+        first.commit(*late)
+    assert table(second, "totals") == {"a": "0"}
+    assert second.commit(*batch(second, successor, {"totals": [("a", "1")]}, 1)).status == "committed"
+    assert values(second, "totals") == ["0", "1"]
+
+
+def test_zombie_that_is_replaced_in_the_middle_of_its_transaction_publishes_nothing(two):
+    first, lease, second = two
+    late = batch(first, lease, {"totals": [("a", "late")]}, 1)
+    taken = []
+
+    def replace(point):
+        if point == "log.commit.inside_transaction" and not taken:
+            taken.append(second.acquire("service", take_over=True))
+
+    with intercepted(replace), pytest.raises(FencedError, match="has been taken over"):
+        first.commit(*late)
+    assert values(second, "totals") == ["0"]
+    assert second.commit(*batch(second, taken[0], {"totals": [("a", "1")]}, 1)).status == "committed"
+
+
+def test_zombie_that_takes_the_transactional_id_last_stops_and_the_owner_goes_on(two):
+    first, lease, second = two
+    successor = second.acquire("service", take_over=True)
+    second.commit(*batch(second, successor, {"totals": [("a", "1")]}, 1))
+    # As after a pause: nothing of its own is open any more, so it initialises, which fences the owner's producer.
+    first.close()
+    with pytest.raises(FencedError):
+        first.commit(*batch(first, lease, {"totals": [("a", "late")]}, 1))
+    assert second.commit(*batch(second, successor, {"totals": [("a", "2")]}, 2)).status == "committed"
+    assert values(second, "totals") == ["0", "1", "2"]
+
+
+def test_zombie_that_writes_documents_is_refused(two):
+    first, lease, second = two
+    first.set_meta("service", "registry", "old", leases=[lease])
+    second.acquire("service", take_over=True)
+    with pytest.raises(FencedError):
+        first.set_meta("service", "registry", "late", leases=[lease])
+    assert second.get_meta("service", "registry") == "old"
+
+
+@pytest.mark.long
+def test_transaction_that_takes_too_long_is_undone_by_the_broker_and_repeated(two, monkeypatch):
+    first, lease, _ = two
+    made = Clients.producer
+    monkeypatch.setattr(Clients, "producer", lambda self, name=None: made(self, name, timeout_ms=2_000))
+    first.close()
+    slow = []
+
+    def wait(point):
+        if point == "log.commit.inside_transaction" and not slow:
+            slow.append(point)
+            threading.Event().wait(6)
+
+    with intercepted(wait):
+        assert first.commit(*batch(first, lease, {"totals": [("a", "1")]}, 1)).status == "committed"
+    assert values(first, "totals") == ["0", "1"]
+    assert first.last_commit("service", "output").batch_id == 1
+
+
+def test_acquire_by_several_at_once_gives_each_token_once(opened):
+    logs = [opened() for _ in range(3)]
+
+    def take(log):
+        return [log.acquire("service", take_over=True).token for _ in range(3)]
+
+    with ThreadPoolExecutor(3) as pool:
+        tokens = [token for found in pool.map(take, logs) for token in found]
+    assert sorted(tokens) == list(range(1, 10))
+
+
+def test_holder_elsewhere_lives_as_long_as_it_gives_signs_by_the_brokers_clock(opened, monkeypatch):
+    monkeypatch.setattr(leasing, "HEARTBEAT_TIMEOUT_MS", 1_500)
+    there, here = opened(), opened()
+    lease = there.acquire("service", holder=ELSEWHERE)
+    assert here.holder("service") == ELSEWHERE
+    threading.Event().wait(1)
+    there.heartbeat(lease)
+    threading.Event().wait(1)
+    with pytest.raises(LeaseHeldError, match="process 4711 on another-machine"):
+        here.acquire("service")
+    threading.Event().wait(0.7)
+    assert here.holder("service") is None
+    assert here.acquire("service").token == lease.token + 1
+    with pytest.raises(FencedError):
+        there.heartbeat(lease)

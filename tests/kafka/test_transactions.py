@@ -1,0 +1,193 @@
+"""What other clients see of us, and we of them: only what was committed, all of it, once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from everstate.errors import LogUnavailableError, OffsetOutOfRangeError, TopicRecreatedError, UnsupportedError
+from everstate.log import Copy, Cutover, TopicConfig, open_log
+from everstate.log.crash import Crash, crash_at, intercepted
+from everstate.log.kafka import clients, cutovers
+from tests.kafka.conftest import batch, frame, table, values
+
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+
+
+def committed(servers, topic):
+    """What a client that reads only what was committed finds in partition 0."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "audit",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while True:
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error():
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            consumer.close()
+            return found
+        found.append((message.key(), message.value(), dict(message.headers() or ())))
+
+
+def test_commit_seen_by_another_client_is_whole_and_says_who_made_it(log, servers):
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    made = batch(log, lease, {"totals": [("a", "1"), ("b", None)]}, 0)
+    with intercepted(crash_at("log.commit.inside_transaction")), pytest.raises(Crash):
+        log.commit(*made)
+    assert committed(servers, "totals") == []
+    log.commit(*made)
+    assert log.commit(*batch(log, lease, {"totals": [("a", "1"), ("b", None)]}, 0)).status == "skipped"
+    marked = {"es-generation": b"g1"}
+    assert committed(servers, "totals") == [(b"a", b"1", marked), (b"b", None, marked)]
+
+
+def test_open_transaction_of_somebody_else_holds_the_end_back_until_it_is_over(log, foreign):
+    log.create_topic("orders")
+    log.append("orders", frame(("a", "1")))
+    end = log.end_offsets(["orders"])["orders"][0]
+    foreign.begin_transaction()
+    foreign.produce("orders", b"2", b"a", partition=0)
+    foreign.flush(10)
+    log.append("orders", frame(("a", "3")))
+    assert log.end_offsets(["orders"])["orders"][0] == end
+    assert values(log, "orders") == ["1"]
+    foreign.commit_transaction(10)
+    log.append("orders", frame(("a", "4")))
+    assert values(log, "orders") == ["1", "2", "3", "4"]
+
+
+def test_records_that_were_undone_are_never_read(log, foreign):
+    log.create_topic("orders", TopicConfig(compact=True))
+    foreign.begin_transaction()
+    foreign.produce("orders", b"undone", b"a", partition=0)
+    foreign.flush(10)
+    foreign.abort_transaction(10)
+    log.append("orders", frame(("b", "1")))
+    assert table(log, "orders") == {"b": "1"}
+    offset = int(log.read("orders", 0, 0)["offset"][0])
+    parts = log.splits("orders", 0, 0, offset + 1, max_records=1)
+    assert [len(log.read_split(part)) for part in parts] == [0] * offset + [1]
+
+
+def test_range_that_holds_nothing_but_ends_of_transactions_is_read_as_empty(log):
+    log.create_topic("orders")
+    for number in range(3):
+        log.append("orders", frame(("a", str(number))))
+    offsets = log.read("orders", 0, 0)["offset"].to_list()
+    for before, after in pairwise(offsets):
+        assert all(len(log.read_split(part)) == 0 for part in log.splits("orders", 0, before + 1, after, max_records=9))
+
+
+def test_records_that_retention_has_deleted_are_named_before_and_while_they_are_read(log, servers):
+    log.create_topic("events", TopicConfig(retention_ms=3_600_000))
+    log.append("events", frame(*[("k", str(number)) for number in range(5)]))
+    parts = log.splits("events", 0, 0, 5, max_records=5)
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.delete_records([TopicPartition("events", 0, 3)]).values():
+        future.result(10)
+    assert log.begin_offsets(["events"]) == {"events": {0: 3}}
+    for read in (lambda: log.read("events", 0, 0), lambda: log.read_split(parts[0])):
+        with pytest.raises(OffsetOutOfRangeError, match="retention has deleted everything before offset 3"):
+            read()
+    assert values(log, "events") == ["3", "4"]
+
+
+@pytest.mark.parametrize("records", [1, 9])
+def test_split_of_a_topic_that_was_created_again_is_refused_whether_it_is_shorter_or_longer(opened, records):
+    reader, other = opened(), opened()
+    reader.create_topic("orders")
+    reader.append("orders", frame(*[("k", "old")] * 5))
+    parts = reader.splits("orders", 0, 0, 5, max_records=5)
+    other.delete_topic("orders")
+    other.create_topic("orders")
+    other.append("orders", frame(*[("k", "new")] * records))
+    with pytest.raises(TopicRecreatedError):
+        reader.read_split(parts[0])
+
+
+def test_cutover_in_chunks_that_ends_between_them_goes_on_with_what_is_left(log, servers, monkeypatch):
+    monkeypatch.setattr(cutovers, "CHUNK", 2)
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("old", "1"), ("kept", "1"), ("a", "1")]}, 0))
+    wanted = {"a": "2", "b": "2", "c": "2", "kept": "1"}
+
+    def asked():
+        there = table(log, "totals")
+        news = [(key, value) for key, value in wanted.items() if there.get(key) != value]
+        gone = [(key, None) for key in there if key not in wanted]
+        made, staged = batch(log, lease, {"totals": [*gone, *news]}, 0, generation="g2", query_id="q2", kind="cutover")
+        kept = {"__everstate.g1": Copy("totals", log.latest("totals"))}
+        ends = log.end_offsets(["totals"])
+        return Cutover(commit=made, leases=(lease,), expected=ends, documents={"registry": "g2"}, copies=kept), staged
+
+    with intercepted(crash_at("log.cutover.inside_transaction")), pytest.raises(Crash):
+        log.cutover(*asked())
+    assert table(log, "totals") == {"old": "1", "kept": "1", "a": "2", "b": "2"}
+    assert log.unfinished_cutover("service", "output") == "g2"
+    assert log.get_meta("service", "registry") is None
+    assert not log.has_topic("__everstate.g1")
+    assert log.cutover(*asked()).status == "committed"
+    assert table(log, "totals") == wanted
+    assert log.unfinished_cutover("service", "output") is None
+    assert log.get_meta("service", "registry") == "g2"
+    assert [key for key, value, _ in committed(servers, "totals")][3:] == [b"a", b"b", b"c", b"old"]
+
+
+def test_private_table_of_many_batches_keeps_few_files_and_every_key(log, tmp_path):
+    own = "__everstate.built"
+    log.create_topic(own, TopicConfig(compact=True, partitions=2))
+    lease = log.acquire("service:build")
+    expected = {}
+    for number in range(50):
+        rows = {f"k{number % 7}": str(number), f"only{number}": "1", f"k{(number + 3) % 7}": None}
+        expected |= rows
+        log.commit(*batch(log, lease, {own: list(rows.items())}, number, kind="closed"))
+    assert table(log, own) == {key: value for key, value in expected.items() if value is not None}
+    assert log.describe(own).size_bytes > 0
+    followed = pl.concat([log.read(own, number, 0) for number in range(2)])
+    assert followed.n_unique(["partition", "offset"]) == len(followed)
+    again = batch(log, lease, {own: [("k0", "corrected")]}, 49, kind="closed")
+    assert log.commit(*again).status == "corrected"
+    assert table(log, own)["k0"] == "corrected"
+    assert "only49" not in table(log, own)
+    assert "only48" in table(log, own)
+
+
+def test_compact_is_refused_and_says_what_decides(log):
+    log.create_topic("orders", TopicConfig(compact=True))
+    assert not log.maintain("orders")
+    with pytest.raises(UnsupportedError, match=r"compacted by Kafka(?s:.*)min.cleanable.dirty.ratio"):
+        log.compact("orders")
+
+
+def test_tombstones_may_have_been_dropped_only_for_who_was_away_too_long_and_finds_records_ahead(log):
+    log.create_topic("orders", TopicConfig(compact=True, delete_retention_ms=60_000))
+    log.append("orders", frame(("a", "1"), ("b", "1"), ("a", None)))
+    end = log.end_offsets(["orders"])["orders"][0]
+    assert log.tombstones_dropped({"orders": {0: 2}}, since_ms=0) == {"orders": {0: end}}
+    assert log.tombstones_dropped({"orders": {0: end}}, since_ms=0) == {}
+    assert log.tombstones_dropped({"orders": {0: 0}}, since_ms=0) == {}
+    recently = int(log.read("orders", 0, 0)["ts"][0])
+    assert log.tombstones_dropped({"orders": {0: 2}}, since_ms=recently) == {}
+
+
+def test_log_without_a_broker_says_so_within_seconds(monkeypatch):
+    monkeypatch.setattr(clients, "_FIRST_ANSWER_S", 1.0)
+    log = open_log("kafka://127.0.0.1:9")
+    with pytest.raises(LogUnavailableError, match=r"no broker at 127.0.0.1:9 answers"):
+        log.topics()
+    log.close()
