@@ -14,6 +14,7 @@ What a log cannot do by its nature is said by its bench: `can` names abilities, 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -110,6 +111,13 @@ class Bench:
             "token": self.lease.token,
         }
         return Commit(**{**identity, **changes}), staged
+
+    def pause(self, milliseconds: int) -> None:
+        """Let time pass; where the clock can be set, without waiting."""
+        if "clock" in self.can:
+            self.clock.advance(milliseconds)
+        else:
+            time.sleep(milliseconds / 1000)
 
     def copy(self, topic: str) -> Copy:
         return Copy(topic, self.log.latest(topic))

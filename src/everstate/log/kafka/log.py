@@ -63,6 +63,12 @@ class KafkaLog:
     def __init__(
         self, servers: str, *, settings: ClientSettings | None = None, staging: Path | str | None = None
     ) -> None:
+        if "@" in servers:
+            raise ConfigurationError(
+                "the address of a Kafka cluster holds no credentials: addresses are stored and shown",
+                hint="Put them into a file, one line name=value for each setting, and name the file in "
+                "EVERSTATE_KAFKA_CONFIG.",
+            )
         if not servers or "/" in servers or any(not part.strip() for part in servers.split(",")):
             raise ConfigurationError(
                 f"{SCHEME}{servers} is not the address of a Kafka cluster",
@@ -294,6 +300,10 @@ class KafkaLog:
         """Who holds a lease and lives; None if nobody does."""
         return self._registry.holder(name, leasing.this_process())
 
+    def tenure(self, name: str) -> leasing.Tenure | None:
+        """What is known of a lease; None if nobody had it."""
+        return self._registry.tenure(name)
+
     def lives(self, holder: Holder) -> bool:
         """Whether a process lives, as far as this one can tell."""
         return leasing.runs_here(holder)
@@ -317,6 +327,10 @@ class KafkaLog:
     def metas(self, service: str, prefix: str = "") -> dict[str, str]:
         """All documents of a service whose names begin like this, by name."""
         return self._registry.documents(service, prefix)
+
+    def services(self) -> list[str]:
+        """The names of all services that keep documents here, sorted."""
+        return self._registry.services()
 
     def forget(self, service: str) -> None:
         """Drop a service's commits and documents, so that it can start anew."""

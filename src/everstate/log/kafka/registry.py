@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from everstate.log.kafka.writer import Fill, Transaction
 
 _IDS: Final = "ids/"
+_REGISTRY: Final = ".registry"
 #: So many ids are taken at the same time.
 _AT_ONCE: Final = 8
 
@@ -62,7 +63,7 @@ class Registry:
 
     def journal(self, service: str) -> Journal:
         """The leases and documents of a service."""
-        return self._journal(f"{INTERNAL}{service}.registry", append_time=True)
+        return self._journal(f"{INTERNAL}{service}{_REGISTRY}", append_time=True)
 
     def commits(self, service: str) -> Journal:
         """Its commits."""
@@ -178,6 +179,10 @@ class Registry:
             return None
         return tenure.holder if leasing.lives(tenure, asking, self._now(name, tenure, asking)) else None
 
+    def tenure(self, name: str) -> Tenure | None:
+        """What is known of a lease."""
+        return self._tenure(self.journal(service_of(name)).read(), name)
+
     def heartbeat(self, lease: Lease) -> None:
         """Say that the holder lives.
 
@@ -245,6 +250,12 @@ class Registry:
             leases,
             lambda _fresh: (None, lambda transaction: self._put(transaction, service, f"doc/{name}", content)),
         )
+
+    def services(self) -> list[str]:
+        """The services that have documents."""
+        kept = (name for name in self._reader.topics.all_names() if name.startswith(INTERNAL))
+        found = [name.removeprefix(INTERNAL).removesuffix(_REGISTRY) for name in kept if name.endswith(_REGISTRY)]
+        return sorted(service for service in found if self.documents(service))
 
     def put_document(self, transaction: Transaction, service: str, name: str, value: str | None) -> None:
         """The same as part of a transaction."""

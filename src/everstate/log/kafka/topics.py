@@ -99,9 +99,12 @@ class Topics:
 
     def names(self) -> list[str]:
         """All topics but those of Kafka and Everstate themselves."""
+        return [name for name in self.all_names() if not name.startswith("__") and not is_internal(name)]
+
+    def all_names(self) -> list[str]:
+        """All topics, sorted."""
         with naming("the topics cannot be listed"):
-            found = self.clients.admin().list_topics(timeout=ASK_S).topics
-        return sorted(name for name in found if not name.startswith("__") and not is_internal(name))
+            return sorted(self.clients.admin().list_topics(timeout=ASK_S).topics)
 
     def described(self, names: Sequence[str]) -> dict[str, Any]:
         """What the brokers say of topics; those that are not there are left out."""
