@@ -8,7 +8,7 @@ FAST := not long and not spark and not recovery and not kafka
 ON_SPARK := $(PYTEST) -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka kafka-stop quick test test-all long bench lint format unit docs-test catalogue count lock clean
+.PHONY: help setup demo kafka kafka-stop quick test test-all long bench lint format unit docs docs-test dist catalogue count lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
@@ -52,6 +52,12 @@ docs-test: ## the examples in docstrings, README and docs
 	$(PYTEST) --doctest-modules src/everstate
 	$(PYTEST) -n 2 tests/docs
 
+docs: setup ## the documentation as a site, in build/site
+	@$(PYTHON_IN_VENV) scripts/site.py
+
+dist: setup ## build the wheel, and try it in an environment of its own
+	@$(PYTHON_IN_VENV) scripts/try_wheel.py
+
 bench: setup ## measure; prints figures and writes build/bench.json
 	@$(PYTHON_IN_VENV) -m bench
 
@@ -74,7 +80,7 @@ count: ## the sizes and habits that CONTRIBUTING.md limits, counted
 lock: ## write constraints.txt again, with the newest versions that pyproject.toml allows
 	rm -rf build/lock && "$$(sh scripts/find_python.sh)" -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --upgrade pip
-	build/lock/bin/python -m pip install --quiet --editable . --group dev hatchling editables install-jdk
+	build/lock/bin/python -m pip install --quiet --editable . --group dev --group docs hatchling editables install-jdk
 	(sed -n '/^#/p' constraints.txt; build/lock/bin/python -m pip freeze --all --exclude-editable --exclude setuptools) > build/lock.txt
 	mv build/lock.txt constraints.txt && rm -rf build/lock
 

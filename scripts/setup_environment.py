@@ -43,7 +43,7 @@ def main() -> int:
         venv.create(ENVIRONMENT, clear=True, with_pip=True)
     try:
         pip("pip")  # an older one does not know dependency groups
-        pip("--build-constraint", str(CONSTRAINTS), "--editable", ".", "--group", "dev")
+        pip("--build-constraint", str(CONSTRAINTS), "--editable", ".", "--group", "dev", "--group", "docs")
     except subprocess.CalledProcessError as error:
         print(f"pip failed (exit code {error.returncode}); its message is above. Then: make setup", file=sys.stderr)
         return 1
