@@ -18,6 +18,13 @@ def test_create_topic_new_name_is_listed_and_described(bench):
     assert (info.start, info.end, info.most_records) == ({0: 0, 1: 0, 2: 0}, {0: 0, 1: 0, 2: 0}, 0)
 
 
+def test_topics_of_everstate_itself_are_listed_only_if_they_are_asked_for(bench):
+    bench.topic("orders")
+    bench.topic("__everstate.f.1")
+    assert bench.log.topics() == ["orders"]
+    assert bench.log.topics(internal=True) == ["__everstate.f.1"]
+
+
 def test_create_topic_existing_name_is_refused(bench):
     bench.topic("orders")
     with pytest.raises(TopicExistsError, match="topic 'orders' already exists"):

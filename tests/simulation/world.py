@@ -24,7 +24,7 @@ from everstate.generations.deploy.options import Wishes
 from everstate.generations.deploy.run import Ending, Run
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.deploy.site import Site
-from everstate.generations.generation import Status
+from everstate.generations.generation import Status, own_topics
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.generations.registry import Registry
 from everstate.log.crash import Crash, intercepted
@@ -224,6 +224,9 @@ class World:
             known = {(output, generation.name) for generation in history.generations}
             left = {place for place, kept in self.kept.items() if place[0] == output and kept.exists()}
             assert left <= known, "state of a generation that nobody knows"
+            own = own_topics(SERVICE, output, self.log.topics(internal=True))
+            idle = {g.number for g in history.generations if g.status is not Status.ACTIVE}
+            assert set(own.values()) <= idle, "topics of a generation that nobody knows, or that has published them"
 
     def check_always(self) -> None:
         """What holds at any moment: nothing is written twice in a row, and generations follow each other."""

@@ -12,6 +12,7 @@ from everstate.engine.query.shard_numbers import stage_groups
 from everstate.generations.state.folder import OutputFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -98,6 +99,13 @@ class SparkExecutor:
     def folder(self, output: str, generation: Generation) -> OutputFolder:
         """Where the state of a generation is."""
         return OutputFolder(self._home / output / generation.name)
+
+    def sweep(self, output: str, numbers: Collection[int]) -> None:
+        """Delete folders of generations that are no more."""
+        place = self._home / output
+        for path in place.iterdir() if place.is_dir() else ():
+            if path.name.isdecimal() and int(path.name) in numbers:
+                OutputFolder(path).delete()
 
     def inspect(self, unit: Unit, generation: Generation, last: Commit | None) -> None:
         """Make sure that a checkpoint is whole and belongs to what the log holds; see `Executor`.

@@ -14,6 +14,8 @@ from everstate.errors import GenerationError
 from everstate.schema.topic_names import INTERNAL, dead_letter_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from everstate.log.archive.archive import Gaps
     from everstate.log.descriptions import Vector
 
@@ -157,6 +159,11 @@ class History:
         kept = [g for g in self.generations if g.status is Status.RETIRED]
         return tuple(sorted(kept, key=lambda g: g.changed_ms, reverse=True))
 
+    @property
+    def forgotten(self) -> frozenset[int]:
+        """The numbers of generations that there were: nobody uses one again."""
+        return frozenset(range(1, self.next_number)) - {g.number for g in self.generations}
+
     def numbered(self, number: int) -> Generation | None:
         """The generation of that number."""
         return next((g for g in self.generations if g.number == number), None)
@@ -178,13 +185,24 @@ def own_topic(service: str, output: str, generation: Generation) -> str:
 
     Names have a limit, so service and output enter as a digest.
     """
-    digest = hashlib.sha256(f"{service}\0{output}".encode()).hexdigest()[:16]
-    return f"{INTERNAL}{digest}.{generation.number}"
+    return f"{_own_prefix(service, output)}{generation.number}"
 
 
 def own_dead_letters(service: str, output: str, generation: Generation) -> str:
     """The same for its dead letters."""
     return dead_letter_topic(own_topic(service, output, generation))
+
+
+def own_topics(service: str, output: str, topics: Iterable[str]) -> dict[str, int]:
+    """Those of some topics that an output's generations keep for themselves, with the number of the generation."""
+    prefix, letters = _own_prefix(service, output), dead_letter_topic("")
+    numbers = {topic: topic.removeprefix(prefix).removesuffix(letters) for topic in topics if topic.startswith(prefix)}
+    return {topic: int(number) for topic, number in numbers.items() if number.isdecimal()}
+
+
+def _own_prefix(service: str, output: str) -> str:
+    digest = hashlib.sha256(f"{service}\0{output}".encode()).hexdigest()[:16]
+    return f"{INTERNAL}{digest}."
 
 
 def build_lease(service: str) -> str:

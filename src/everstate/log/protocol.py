@@ -55,8 +55,8 @@ class Log(Protocol):
         """Delete a topic with all its records."""
         ...
 
-    def topics(self) -> list[str]:
-        """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
+    def topics(self, *, internal: bool = False) -> list[str]:
+        """The names of all topics, sorted; those that Everstate keeps for itself are left out, or are all."""
         ...
 
     def has_topic(self, name: str) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from everstate.errors import FencedError, GenerationError, LogError
-from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
+from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic, own_topics
 from everstate.generations.registry import Registry, event, from_json, to_json
 from everstate.log.opening import open_log
 from everstate.schema.topic_names import check_topic_name, is_internal
@@ -54,6 +54,19 @@ def test_own_topics_have_legal_hidden_names_of_their_own():
     }
     assert len(names) == 8
     assert all(is_internal(check_topic_name(name)) for name in names)
+
+
+def test_own_topics_of_an_output_are_found_among_all_with_their_generation():
+    names = [own_topic("s", "o", generation(12)), own_dead_letters("s", "o", generation(3))]
+    others = [own_topic("s", "p", generation(12)), names[0] + "x", "o"]
+    assert own_topics("s", "o", [*names, *others]) == {names[0]: 12, names[1]: 3}
+
+
+def test_history_knows_the_numbers_of_generations_that_were_forgotten():
+    history = History(output="out")
+    for number in (1, 2, 4):
+        history = history.having(generation(number))
+    assert history.without(2).forgotten == {2, 3}
 
 
 def test_registry_is_written_only_under_the_lease(tmp_path):

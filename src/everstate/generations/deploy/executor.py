@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from everstate.generations.deploy.outputs import PreparedOutput
     from everstate.generations.generation import Generation
     from everstate.generations.state.folder import StateFolder
@@ -142,6 +144,9 @@ class Executor(Protocol):
 
     def folder(self, output: str, generation: Generation) -> StateFolder:
         """What is kept of a generation beside its state."""
+
+    def sweep(self, output: str, numbers: Collection[int]) -> None:
+        """Delete what is there of generations that are no more: a process that was replaced may have written again."""
 
     def inspect(self, unit: Unit, generation: Generation, last: Commit | None) -> None:
         """Make sure that a generation's state is whole and belongs to what the log holds.

@@ -9,6 +9,7 @@ from everstate.errors import DefinitionError, EverstateError, PlanDriftError, St
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.deploy.outputs import levels, prepared
+from everstate.generations.generation import Status
 from everstate.generations.state.net import Net
 from everstate.generations.state.past import beyond, covered, unread
 from everstate.generations.state.topic_marks import require_same_topics
@@ -204,8 +205,10 @@ def _deployed(output: str, generation: Generation, site: Site) -> Deployed:
 
 def _resumable(output: str, generation: Generation, site: Site) -> bool:
     """Whether a generation's state can be gone on with."""
-    if generation.status not in {"retired", "recalculating", "ready", "publishing"}:
+    if generation.status is Status.ACTIVE:
         return True
+    if generation.status is Status.PLANNED:
+        return False  # the process that planned it has not got to making all of its folder
     try:
         resumable_unit(output, generation, site)
     except EverstateError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from everstate.errors import GenerationError
 from everstate.generations.deploy import cutover, migration
 from everstate.generations.deploy.outputs import PreparedOutput, prepared, write_identity
-from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic
+from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic, own_topics
 from everstate.generations.registry import event, now_ms
 from everstate.generations.state.past import beginning
 from everstate.generations.state.topic_marks import output_marks, require_same_topics, topic_marks
@@ -36,12 +36,13 @@ def write(
 def begin(planned: Planned, output: str, site: Site) -> None:
     """The first generation of an output that has never published: active from its first batch on."""
     history = site.registry.read(output)
-    action = planned.plan.action(output)
-    generation = _new(planned, action, history, site)
-    active = generation.to(Status.ACTIVE, now_ms=now_ms(), open_from=0, was_active=True)
-    site.registry.write(
-        history.having(active, event(active, "first deployment")), [site.leases.publishing()], step="active"
-    )
+    if history.building is not None:
+        history = discard(output, history.building.number, site)
+    generation = _new(planned, planned.plan.action(output), history, site)
+    site.registry.write(history.having(generation), both(site), step="planned")
+    code = _made(planned, output, generation, site)
+    active = generation.to(Status.ACTIVE, now_ms=now_ms(), open_from=0, was_active=True, code=code)
+    site.registry.write(history.having(active, event(active, "first deployment")), both(site), step="active")
 
 
 def plan_generation(planned: Planned, action: Action, site: Site) -> Generation:
@@ -64,7 +65,8 @@ def plan_generation(planned: Planned, action: Action, site: Site) -> Generation:
         [site.leases.building()],
         step="planned",
     )
-    history = write(site, site.registry.read(action.output), generation, Status.RECALCULATING)
+    code = _made(planned, action.output, generation, site, of=history.active if migrates else None)
+    history = write(site, site.registry.read(action.output), generation, Status.RECALCULATING, code=code)
     return _stored(history, generation.number)
 
 
@@ -121,7 +123,7 @@ def _new(planned: Planned, action: Action, history: History, site: Site, *, migr
     rate = 0.0
     if migrates and active is not None:
         initial, missing, rate = active.initial, active.missing, active.rate
-    generation = Generation(
+    return Generation(
         number=history.next_number,
         status=Status.PLANNED,
         fingerprint=described.fingerprint,
@@ -137,14 +139,28 @@ def _new(planned: Planned, action: Action, history: History, site: Site, *, migr
         created_ms=now,
         changed_ms=now,
     )
+
+
+def _made(planned: Planned, output: str, generation: Generation, site: Site, *, of: Generation | None = None) -> str:
+    """Make the folder of a generation that the registry knows: what is in one of a number that it does not know may go.
+
+    Args:
+        planned: The plan.
+        output: Whose generation it is.
+        generation: Which.
+        site: Where.
+        of: The one whose state it begins with; None if it begins with none.
+
+    Returns:
+        The digest of its code.
+    """
     folder = site.folder(output, generation)
     if folder.exists():
-        # A process died after it had made the folder and before the registry knew of the generation.
-        folder.delete()
+        folder.delete()  # the registry may be older than the state, after it was restored from a copy
     write_identity(folder, generation)
-    if migrates and active is not None:
-        migration.note(site, output, generation, active)
-    return replace(generation, code=site.executor.archive(output, generation, unit))
+    if of is not None:
+        migration.note(site, output, generation, of)
+    return _archived_code(planned, generation, site, output)
 
 
 def archived(planned: Planned, output: str, site: Site) -> PreparedOutput | None:
@@ -241,6 +257,21 @@ def tidy(output: str, site: Site) -> None:
             _delete(output, generation, site)
             history = history.without(generation.number)
             site.registry.write(history, [site.leases.building()], step="forgotten")
+    _sweep(history, site)
+
+
+def _sweep(history: History, site: Site) -> None:
+    """Delete what is there of generations that are no more.
+
+    A process that was replaced wakes up with what it was about to do: it writes a batch into a folder that is gone by
+    then, or makes topics again. Numbers are not used twice, so nobody else can be at work on any of it.
+    """
+    gone = history.forgotten
+    site.executor.sweep(history.output, gone)
+    own = own_topics(site.registry.service, history.output, site.log.topics(internal=True))
+    for topic, number in own.items():
+        if number in gone:
+            site.log.delete_topic(topic)
 
 
 def _delete(output: str, generation: Generation, site: Site) -> None:

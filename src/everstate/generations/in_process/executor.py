@@ -9,6 +9,7 @@ from everstate.generations.in_process.execution import Course, InProcessExecutio
 from everstate.generations.in_process.kept import Kept
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from everstate.generations.deploy.executor import Clone
@@ -58,6 +59,12 @@ class InProcessExecutor:
     def folder(self, output: str, generation: Generation) -> Kept:
         """What is kept of a generation."""
         return self._kept.setdefault((output, generation.name), Kept(self._home))
+
+    def sweep(self, output: str, numbers: Collection[int]) -> None:
+        """Forget what is kept of generations that are no more."""
+        for (name, generation), kept in self._kept.items():
+            if name == output and int(generation) in numbers:
+                kept.delete()
 
     def inspect(self, unit: Unit, generation: Generation, last: Commit | None) -> None:
         """Make sure that state and log belong together; see `Executor`.

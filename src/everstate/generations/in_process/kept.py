@@ -65,7 +65,7 @@ class Kept:
 
     def exists(self) -> bool:
         """Whether there is anything."""
-        return self._record is not None
+        return any((self._record, self._code, self._migration, self._sample, self._ends, self._states))
 
     def size(self) -> int:
         """The bytes of its pages."""

@@ -102,10 +102,10 @@ class EmbeddedLog:
         crash_point("log.delete.after_transaction")
         garbage.collect(self._store)
 
-    def topics(self) -> list[str]:
-        """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
+    def topics(self, *, internal: bool = False) -> list[str]:
+        """The names of all topics, sorted; those that Everstate keeps for itself are left out, or are all."""
         with self._store.manifest.reading() as database:
-            return catalogue.names(database)
+            return catalogue.names(database, internal=internal)
 
     def has_topic(self, name: str) -> bool:
         """Whether there is such a topic."""

@@ -131,9 +131,9 @@ class KafkaLog:
         (self._private if is_internal(name) else self._topics).delete(name)
         crash_point("log.delete.after_transaction")
 
-    def topics(self) -> list[str]:
-        """The names of all topics, sorted; those that Everstate and Kafka keep for themselves are left out."""
-        return self._topics.names()
+    def topics(self, *, internal: bool = False) -> list[str]:
+        """The names of all topics, sorted; those that Everstate keeps for itself are left out, or are all."""
+        return self._private.names() if internal else self._topics.names()
 
     def has_topic(self, name: str) -> bool:
         """Whether there is such a topic."""

@@ -151,6 +151,12 @@ class PrivateTables:
                 return _table(name, folder / identity, document, ())
         return None
 
+    def names(self) -> list[str]:
+        """The names of all tables, sorted."""
+        folders = self._root / "tables" if self._root is not None else None
+        found = sorted(path.name for path in folders.iterdir()) if folders is not None and folders.is_dir() else []
+        return [name for name in found if self.find(name) is not None]
+
     def _folder(self, name: str) -> Path | None:
         return None if self._root is None else self._root / "tables" / name
 

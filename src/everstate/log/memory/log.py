@@ -148,9 +148,9 @@ class MemoryLog:
             del state.topics[state.topic(name).name]
         crash_point("log.delete.after_transaction")
 
-    def topics(self) -> list[str]:
-        """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
-        return sorted(name for name in self._state.topics if not is_internal(name))
+    def topics(self, *, internal: bool = False) -> list[str]:
+        """The names of all topics, sorted; those that Everstate keeps for itself are left out, or are all."""
+        return sorted(name for name in self._state.topics if is_internal(name) is internal)
 
     def has_topic(self, name: str) -> bool:
         """Whether there is such a topic."""

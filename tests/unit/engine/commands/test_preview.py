@@ -39,6 +39,7 @@ def deploy(app, log):
     with operation.site() as site:
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
+        site.leases.take_building()
         planned = operation.run(site).plan()
         for output in planned.units:
             steps.begin(planned, output, site)

@@ -51,6 +51,7 @@ def prepare(log, app, **settings):
     create_topics(app.units(), log, app.on_error)
     with site_of(app, log, **settings) as site:
         site.leases.take_publishing()
+        site.leases.take_building()
         planned = make_plan(app, site, Options())
         for name in planned.units:
             if site.registry.read(name).active is None:

@@ -50,6 +50,7 @@ def deploy(app, log):
     with operation.site() as site:
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
+        site.leases.take_building()
         steps.begin(operation.run(site).plan(), "out", site)
         sample(app, log, site.home)
 

@@ -44,6 +44,7 @@ def begun(shelf, app):
     shelf.log.release(shelf.lease)
     with site_of(app, shelf.log, shelf.home, shards=1) as site:
         site.leases.take_publishing()
+        site.leases.take_building()
         planned = make_plan(app, site, Options())
         for name in planned.units:
             steps.begin(planned, name, site)

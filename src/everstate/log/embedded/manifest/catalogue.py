@@ -104,10 +104,10 @@ def exists(database: sqlite3.Connection, name: str) -> bool:
     return database.execute("SELECT 1 FROM topics WHERE name = ?", (name,)).fetchone() is not None
 
 
-def names(database: sqlite3.Connection) -> list[str]:
-    """The names of all topics, sorted; those that Everstate keeps for itself are left out."""
-    found = (str(row["name"]) for row in database.execute("SELECT * FROM topics"))
-    return sorted(name for name in found if not is_internal(name))
+def names(database: sqlite3.Connection, *, internal: bool = False) -> list[str]:
+    """The names of all topics, sorted; those that Everstate keeps for itself are left out, or are all."""
+    found = (str(row["name"]) for row in database.execute("SELECT name FROM topics"))
+    return sorted(name for name in found if is_internal(name) is internal)
 
 
 def delete(database: sqlite3.Connection, name: str) -> None:
