@@ -16,6 +16,8 @@ PAIRED: Counter[str] = Counter()
 DAMAGED: Counter[str] = Counter()
 #: Refactorings of random programs that were no change, by kind.
 REWRITTEN: Counter[str] = Counter()
+#: Deployments that were played in one process, by what disturbed them.
+SIMULATED: Counter[str] = Counter()
 
 
 def taken() -> dict[str, dict[str, int]]:
@@ -26,6 +28,7 @@ def taken() -> dict[str, dict[str, int]]:
         "paired": dict(PAIRED),
         "rewritten": dict(REWRITTEN),
         "damaged": dict(DAMAGED),
+        "simulated": dict(SIMULATED),
     }
 
 
@@ -36,6 +39,7 @@ def add(figures: dict[str, dict[str, int]]) -> None:
     PAIRED.update(figures.get("paired", {}))
     REWRITTEN.update(figures.get("rewritten", {}))
     DAMAGED.update(figures.get("damaged", {}))
+    SIMULATED.update(figures.get("simulated", {}))
 
 
 def lines() -> list[str]:
@@ -55,4 +59,7 @@ def lines() -> list[str]:
     if DAMAGED:
         outcomes = ", ".join(f"{outcome} {count:,}" for outcome, count in sorted(DAMAGED.items()))
         found.append(f"logs with damaged files: {outcomes}")
+    if SIMULATED:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(SIMULATED.items()))
+        found.append(f"simulated deployments that came to the right end: {kinds}")
     return found

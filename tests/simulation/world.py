@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-import everstate as es
-from everstate import col
 from everstate.errors import FencedError, LeaseError
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
@@ -25,51 +23,24 @@ from everstate.generations.deploy.run import Ending, Run
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.deploy.site import Site
 from everstate.generations.generation import Status, own_topics
-from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.generations.registry import Registry
 from everstate.log.crash import Crash, intercepted
 from everstate.log.descriptions import Holder, TopicConfig
 from everstate.log.memory import MemoryLog
 from everstate.log.records import to_records
+from tests.simulation import shop
+from tests.simulation.remembering import RememberingExecutor
+from tests.simulation.shop import OUTPUTS, SERVICE, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+
+    from everstate.generations.in_process.executor import InProcessExecutor
 
 #: A crash point, and the how manieth time that it is met.
 Point = tuple[str, int]
 
-SERVICE = "shop"
-OUTPUTS = ("balances", "doubled", "even", "moved")
 _NOWHERE = Path("/nowhere")
-
-
-def service(version: int, outputs: Sequence[str] = OUTPUTS, shards: int = 1) -> es.Service:
-    """Each version leaves out other payments, counts in another unit, and reads its own output."""
-    app = es.Service(SERVICE, shards=shards)
-    rows = app.stream("payments", key="account", schema={"id": int, "amount": int})
-    if "balances" in outputs:
-        kept = rows.filter(col("id") % 5 != version % 5)
-        kept.group_by("account").agg(total=col("amount").sum(), payments=es.count()).to("balances")
-    if "doubled" in outputs:
-        read = app.table("balances", key="account", schema={"total": int, "payments": int})
-        read.select(twice=col("total") * 2).to("doubled")
-    if "even" in outputs:
-        rows.filter(col("amount") % 2 == 0).select("id", version=es.lit(version)).to("even")
-    if "moved" in outputs:
-        _moved(rows, version).to("moved", on_change="migrate")
-    return app
-
-
-def _moved(rows: es.Stream, version: int) -> es.Table:
-    unit = 10 ** (version % 3)
-
-    def add(total: int, row: dict) -> int:
-        return total + row["amount"] * unit
-
-    def moved(total: int) -> int:
-        return total * 10  # right from one version to the next, but for every third one
-
-    return rows.group_by("account").aggregate(lambda: 0, add, schema=int, migrate=moved)
 
 
 class Silence:
@@ -103,13 +74,14 @@ class Process:
 class World:
     """The log, what processes have left, and what was sent."""
 
-    outputs: Sequence[str] = OUTPUTS
+    outputs: tuple[str, ...] = OUTPUTS
     shards: int = 1
     log: MemoryLog = field(default_factory=lambda: MemoryLog(clock=lambda: 1_700_000_000_000))
     kept: dict = field(default_factory=dict)
     sent: list = field(default_factory=list)
     started: int = 0
     met: list = field(default_factory=list)
+    executor: type[InProcessExecutor] = RememberingExecutor
 
     def __post_init__(self) -> None:
         self.log.create_topic("payments", TopicConfig(partitions=2), exist_ok=True)
@@ -122,7 +94,11 @@ class World:
         keys = [row["account"].encode() for row in rows]
         self.log.append("payments", pl.DataFrame({"key": keys, "value": values, "ts": [row["id"] for row in rows]}))
 
-    def process(self, version: int, **wishes: object) -> Process:
+    def version(self, version: int | Version) -> Version:
+        """A version of that logic that is otherwise as usual here."""
+        return version if isinstance(version, Version) else Version(version, self.outputs, shards=self.shards)
+
+    def process(self, version: int | Version, **wishes: object) -> Process:
         """A process that is about to deploy a version."""
         self.started += 1
         log = self.log.process(Holder("host", 1000 + self.started, float(self.started)))
@@ -135,12 +111,14 @@ class World:
             leases=Leases(log, SERVICE, 0, ending.lost, [], farewell=0),
             settings=settings,
             comparisons=Comparisons(log),
-            executor=InProcessExecutor(log, _NOWHERE, settings, self.kept),
+            executor=self.executor(log, _NOWHERE, settings, self.kept),
             samples=False,
         )
-        return Process(log, Run(service(version, self.outputs, self.shards), site, Wishes(**wishes), ending), site)
+        return Process(log, Run(shop.service(self.version(version)), site, Wishes(**wishes), ending), site)
 
-    def deploy(self, version: int, at: Point | None = None, then: Callable[[], None] | None = None, **wishes) -> str:
+    def deploy(
+        self, version: int | Version, at: Point | None = None, then: Callable[[], None] | None = None, **wishes
+    ) -> str:
         """Run a version until it has drained its sources.
 
         Args:
@@ -200,27 +178,19 @@ class World:
         partitions = range(self.log.describe(topic).config.partitions)
         return [record for p in partitions for record in to_records(topic, self.log.read(topic, p, 0))]
 
-    def check(self, version: int) -> None:
+    def check(self, version: int | Version) -> None:
         """I1 to I5 after a deployment that got to its end."""
-        balances, moved = {}, {}
-        for row in self.sent:
-            account = row["account"]
-            moved[account] = moved.get(account, 0) + row["amount"] * 10 ** (version % 3)
-            if row["id"] % 5 != version % 5:
-                entry = balances.setdefault(account, {"total": 0, "payments": 0})
-                entry["total"] += row["amount"]
-                entry["payments"] += 1
-        doubled = {account: {"twice": entry["total"] * 2} for account, entry in balances.items()}
-        for output, expected in (("balances", balances), ("doubled", doubled), ("moved", moved)):
-            assert output not in self.outputs or self.table(output) == expected
-        published = Counter(json.loads(record.value)["id"] for record in self.records("even"))
-        assert "even" not in self.outputs or published == Counter(r["id"] for r in self.sent if r["amount"] % 2 == 0)
+        version = self.version(version)
+        for output, expected in shop.tables(version, self.sent).items():
+            assert self.table(output) == expected, output
+        if "even" in version.outputs:
+            assert self.published() == Counter(shop.even(self.sent))
         self.check_always()
         registry = Registry(self.log, SERVICE)
-        for output in self.outputs:
-            history = registry.read(output)
+        for output, history in registry.histories().items():
             assert history.building is None
-            assert [g.status for g in history.generations].count(Status.ACTIVE) == 1
+            active = [g for g in history.generations if g.status is Status.ACTIVE]
+            assert len(active) == (output in version.outputs), "one is active, or none of an output that is gone"
             known = {(output, generation.name) for generation in history.generations}
             left = {place for place, kept in self.kept.items() if place[0] == output and kept.exists()}
             assert left <= known, "state of a generation that nobody knows"
@@ -230,13 +200,20 @@ class World:
 
     def check_always(self) -> None:
         """What holds at any moment: nothing is written twice in a row, and generations follow each other."""
-        for output in ("balances", "doubled", "moved"):
+        for output in shop.TABLES:
             last: dict[bytes, bytes | None] = {}
             for record in self.records(output):
-                assert record.key not in last or last[record.key] != record.value, (output, record.key, record.value)
+                assert last.get(record.key) != record.value, (output, record.key, record.value)
                 last[record.key] = record.value
-        published = Counter(json.loads(record.value)["id"] for record in self.records("even"))
-        assert max(published.values(), default=1) == 1
+        assert max(self.published().values(), default=1) == 1
+
+    def written(self) -> dict[str, int]:
+        """How many records each output has written."""
+        return {output: len(self.records(output)) for output in OUTPUTS}
+
+    def published(self) -> Counter[int]:
+        """How often each payment is on the stream."""
+        return Counter(json.loads(record.value)["id"] for record in self.records("even"))
 
 
 def drain(process: Process) -> None:

@@ -29,7 +29,7 @@ from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from everstate.generations.deploy.outputs import PreparedOutput
     from everstate.generations.deploy.settings import Settings
@@ -155,25 +155,31 @@ class InProcessExecution:
     def _run(self, batch: int, start: Vector, end: Vector) -> None:
         began = time.monotonic()
         require_ids(self._ids, self._log)
-        generation, unit = self.output.generation, self._unit
-        before = self._kept.states(batch, generation.shards)
-        shards = [self._shard(number, state) for number, state in enumerate(before)]
-        parcels = ingested(unit, self._pieces(start, end), generation.policy)
-        migration = self._course.migration
-        mark = "" if migration is None else migration.mark
-        due = None if mark in before[0].converted else migration  # all shards convert in the same batch
-        sent = run_stages([stages for stages, _ in shards], range(1, unit.depth + 1), parcels, due=lambda _: due)
+        before = self._kept.states(batch, self.output.generation.shards)
+        sent, after = self.computed(before, list(self._pieces(start, end)))
         crash_point("batch.after_state")
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
         self._log.commit(self._commit(batch, start, end, staged), staged)
         crash_point("sink.after_commit")
+        self._kept.complete(batch, after)
+        self._count(staged, counts, start, end, began)
+
+    def computed(
+        self, before: tuple[ShardState, ...], pieces: Sequence[Piece]
+    ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
+        """What a batch sends, and its shards after it; those before it stay as they are."""
+        unit, migration = self._unit, self._course.migration
+        shards = [self._shard(number, state) for number, state in enumerate(before)]
+        parcels = ingested(unit, pieces, self.output.generation.policy)
+        mark = "" if migration is None else migration.mark
+        due = None if mark in before[0].converted else migration  # all shards convert in the same batch
+        sent = run_stages([stages for stages, _ in shards], range(1, unit.depth + 1), parcels, due=lambda _: due)
         after = (
             ShardState(pages.blocks, stages.books, state.converted | {mark} - {""})
             for (stages, pages), state in zip(shards, before, strict=True)
         )
-        self._kept.complete(batch, tuple(after))
-        self._count(staged, counts, start, end, began)
+        return sent, tuple(after)
 
     def _shard(self, number: int, state: ShardState) -> tuple[ShardStages, MemoryPages]:
         pages = MemoryPages()
