@@ -17,6 +17,7 @@ from everstate.cli.commands.discard import discard
 from everstate.cli.commands.export import export
 from everstate.cli.commands.generations import generations
 from everstate.cli.commands.graph import graph
+from everstate.cli.commands.init import init
 from everstate.cli.commands.plan import plan
 from everstate.cli.commands.prepare import prepare
 from everstate.cli.commands.produce import produce
@@ -43,6 +44,7 @@ def _everstate(*, version: VersionOption = False) -> None:
     """What comes before the name of a command."""
 
 
+app.command()(init)
 app.command()(run)
 app.command()(plan)
 app.command()(generations)
