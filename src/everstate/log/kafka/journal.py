@@ -81,6 +81,11 @@ class Journal:
                 self._position = end
             return dict(self._entries)
 
+    def pending(self) -> bool:
+        """Whether somebody's transaction that has written here is not over."""
+        end = self._asked(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED) or 0
+        return end < (self._asked(OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED) or 0)
+
     def _take(self, key: str, value: bytes | None, at_ms: int, offset: int) -> None:
         self._entries.pop(key, None)  # the order of the dictionary is that of the offsets
         if value is not None:

@@ -118,6 +118,9 @@ class Registry:
         leasing.granted(name, before, asking, self._now(name, before, asking), take_over=take_over)
         writer = self.lease_writer(name)
         writer.drop()
+        if self.journal(service).pending():
+            # Whoever died in the middle of a transaction would otherwise be waited for until its time is up.
+            self._fence(service, writer.identity)
 
         def attempt(_fresh: bool) -> tuple[tuple[Tenure | None, Lease], Fill]:  # noqa: FBT001
             entries = self.journal(service).read(settled=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from everstate.errors import LogUnavailableError
+from everstate.log.crash import Crash
 from everstate.log.kafka.clients import ASK_S, TRANSACTION_MS
 from everstate.log.kafka.failures import named
 
@@ -164,6 +165,9 @@ class Writer:
             fill(transaction)
         except KafkaException as error:
             raise UnsettledError(str(error.args[0])) from error
+        except Crash:
+            self.drop()  # as a kill would: whoever takes the id next undoes what is pending
+            raise
         except BaseException:
             self._abort(producer)
             raise

@@ -1,0 +1,78 @@
+"""Whole deployments on a real broker, without Spark: processes that die anywhere, and the next one that finishes.
+
+The worlds, the services and the checks are those of the simulation in memory; only the log is Kafka's.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from everstate.log.crash import Crash
+from everstate.log.kafka import KafkaLog
+from tests.simulation.world import World
+
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+
+#: Where the outcome is decided, and then all that a deployment on files and transactions meets otherwise.
+DECISIVE = ["log.commit.inside_transaction", "log.cutover.inside_transaction"]
+OTHERS = [
+    "log.commit.before_transaction",
+    "log.commit.after_transaction",
+    "log.cutover.before_transaction",
+    "log.cutover.after_transaction",
+    "cutover.staged",
+    "build.round_ended",
+    "registry.planned.after",
+    "registry.recalculating.before",
+    "registry.ready.after",
+    "registry.publishing.after",
+    "generation.delete.topics_gone",
+]
+POINTS = [*DECISIVE, *(pytest.param(point, marks=pytest.mark.long) for point in OTHERS)]
+
+
+class ProcessLog(KafkaLog):
+    """The cluster as one of several processes sees it that live in one."""
+
+    def __init__(self, servers, staging, holder=None):
+        self._ended = False
+        super().__init__(servers, staging=staging)
+        self._place, self._holder = (servers, staging), holder
+
+    def __getattribute__(self, name):
+        if not name.startswith("__") and name != "end" and object.__getattribute__(self, "__dict__").get("_ended"):
+            raise Crash("the process has ended")
+        return super().__getattribute__(name)
+
+    def process(self, holder):
+        return ProcessLog(*self._place, holder)
+
+    def acquire(self, name, *, holder=None, take_over=False):
+        return super().acquire(name, holder=holder or self._holder, take_over=take_over)
+
+    def end(self):
+        """As abruptly as a kill: what is pending stays so until somebody takes its id."""
+        if not object.__getattribute__(self, "__dict__")["_ended"]:
+            self.close()
+            self._ended = True
+
+
+@pytest.fixture
+def world(servers, tmp_path):
+    world = World(outputs=("balances", "doubled", "even"), log=ProcessLog(servers, tmp_path / "staging"))
+    for version in (0, 1):
+        world.send(8)
+        assert world.deploy(version) == "done"
+        world.check(version)
+    world.send(3)
+    yield world
+    world.log.close()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_deployment_that_dies_anywhere_is_finished_by_the_next_process(world, point):
+    assert world.deploy(2, (point, 1)) == "died"
+    world.check_always()
+    world.send(3)
+    assert world.deploy(2) == "done"
+    world.check(2)
