@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,12 @@ _PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 class Location:
     """A file and a line.
 
+    Attributes:
+        file: The file.
+        line: The line.
+        end: The line and the column (in bytes of UTF-8) where the call that was made there ends; None if it is not
+            known. No part of what a place is: two calls of one line are at one place.
+
     Example:
         >>> str(Location("orders.py", 12))
         'orders.py:12'
@@ -25,6 +32,7 @@ class Location:
 
     file: str
     line: int
+    end: tuple[int, int] | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -36,6 +44,14 @@ def caller() -> Location | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_PACKAGE):
-            return Location(file, frame.f_lineno)
+            return Location(file, frame.f_lineno, _end(frame))
         frame = frame.f_back
     return None
+
+
+def _end(frame: FrameType) -> tuple[int, int] | None:
+    """Where the call that a frame is in the middle of ends; None where Python was told to forget such."""
+    place = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    if place is None or place[1] is None or place[3] is None:
+        return None
+    return place[1], place[3]

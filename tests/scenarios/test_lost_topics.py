@@ -140,7 +140,7 @@ def test_change_that_the_fingerprint_cannot_see_is_recalculated_and_named(orders
     assert kinds(world, priced(file)) == {"totals": "nothing"}
     file.write_text("3")
     told = plain(text(plan_service(priced(file), log=world.log.url)))
-    assert "totals: recalculate" in told
+    assert "totals would be recalculated" in told
     assert "missed change: The step orders/map gives a different result" in told
     assert "please report it" in told
     assert f"{__file__}:" in told

@@ -52,6 +52,10 @@ class Silence:
     def tell(self, text: str) -> None:
         """Nothing."""
 
+    def approves(self, why: str) -> bool:
+        """Nobody is there to say so."""
+        return False
+
     def finished(self, executions: object) -> None:
         """Nothing."""
 

@@ -26,19 +26,29 @@ _COLOURS: Final[dict[Style, str]] = {
     Style.NEW: "green",
     Style.PLACE: "dim",
     Style.WARNING: "yellow",
+    Style.CHANGED: "yellow",
+    Style.SAME: "dim",
 }
+#: Lines are never made narrower: what is shown must be read, and can be scrolled.
+_NARROW: Final = 40
 
 
-def print_plan(plan: Plan, settings: Settings, *, stderr: bool = False) -> None:
+def print_plan(
+    plan: Plan, settings: Settings, *, doing: bool = False, command: str | None = None, stderr: bool = False
+) -> None:
     """Print a plan, in colours where the terminal has them.
 
     Args:
         plan: The plan.
         settings: They say how many tombstones are too many.
+        doing: It is being carried out; else it only might be.
+        command: What carries it out; a run of the service if nothing is said.
         stderr: On the error stream, beside the progress of a run.
     """
     console = Console(stderr=stderr, highlight=False, soft_wrap=True)
-    for line in text(plan, limits=limits(settings), root=str(Path.cwd())):
+    width = max(console.width, _NARROW)
+    lines = text(plan, limits=limits(settings), root=str(Path.cwd()), doing=doing, command=command, width=width)
+    for line in lines:
         console.print(_coloured(line))
 
 

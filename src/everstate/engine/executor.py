@@ -8,6 +8,7 @@ from everstate.engine.checkpoint import checkpoint
 from everstate.engine.checkpoint.clone import clone
 from everstate.engine.checkpoint.inspection import inspect
 from everstate.engine.jvm.reports import report_file
+from everstate.engine.jvm.timings import last_start
 from everstate.engine.query.shard_numbers import stage_groups
 from everstate.generations.state.folder import OutputFolder
 
@@ -52,6 +53,11 @@ class SparkExecutor:
         self._name = name
         self._session = session
         self._spark: Spark | None = None
+
+    @property
+    def startup(self) -> float | None:
+        """Seconds that Spark took to start on this machine the last time; None if that is not known."""
+        return 0.0 if self._session is not None else last_start()
 
     def begin(self) -> None:
         """Start Spark without waiting for it."""

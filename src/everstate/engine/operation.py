@@ -47,7 +47,8 @@ class Operation:
     Args:
         service: The service.
         given: Where (`log`; see `log_address`), how (the names of `Settings`) and what for (those of `Wishes`); `show`
-            is False for silence, by default a table on a terminal, else a line now and then; `session` is one of
+            is False for silence, by default a table on a terminal, else a line now and then; with `asks`, whoever is at
+            the terminal is asked whether a cutover that has to be approved may go on; `session` is one of
             `start_session` to work in, which stays, without it the operation has one of its own.
     """
 
@@ -56,6 +57,7 @@ class Operation:
         self._address = log_address(options.pop("log", None), service.log)
         self._show: bool | None = options.pop("show", None)
         self._session: SparkSession | None = options.pop("session", None)
+        self._asks: bool = options.pop("asks", False)
         wishes: Wishes = options.pop("wishes", None) or Wishes()
         self.wishes = wishes.asking(**{name: options.pop(name) for name in Wishes.names() & options.keys()})
         own = {"state_dir": service.state_dir, "shards": service.shards}
@@ -130,7 +132,7 @@ class Operation:
 
     def progress(self, roster: Roster, site: Site) -> Progress:
         """Shows what runs."""
-        return Progress(roster, site.log, show=self._show)
+        return Progress(roster, site.log, show=self._show, asks=self._asks)
 
     def _limits(self, site: Site) -> Limits:
         """What the service could run out of."""

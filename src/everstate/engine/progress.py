@@ -110,9 +110,11 @@ class Progress:
         roster: What runs.
         log: To see how far the sources are ahead.
         show: False for silence; None shows it if the standard error is a terminal, or as lines if not.
+        asks: Someone may be asked on the terminal.
     """
 
-    def __init__(self, roster: Roster, log: Log, *, show: bool | None = None) -> None:
+    def __init__(self, roster: Roster, log: Log, *, show: bool | None = None, asks: bool = False) -> None:
+        self._asks = asks
         self._roster = roster
         self._ended: dict[str, Line] = {}
         self._log = log
@@ -156,6 +158,21 @@ class Progress:
         """Say something that happened once."""
         if not self._silent:
             self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+    def approves(self, why: str) -> bool:
+        """Ask on the terminal, if there is one and questions are welcome."""
+        if not self._asks or self._silent or not (self._console.is_terminal and sys.stdin.isatty()):
+            return False
+        if self._live is not None:
+            self._live.stop()  # a question in a table that is drawn again and again would be lost
+        self.tell(why)
+        try:
+            answer = self._console.input("Go on with the cutover? Only 'yes' does it: ")
+        except EOFError:
+            answer = ""
+        if self._live is not None:
+            self._live.start()
+        return answer.strip().lower() == "yes"
 
     def lines(self) -> list[Line]:
         """The outputs now; those that have been drained as they ended."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from everstate.plan.facts import Offsets
     from everstate.plan.preview import Preview
 
-#: Records a second, where no earlier run of the output was measured.
-ASSUMED_RATE: Final = 100_000.0
+#: Fewer records take a few seconds, whatever is done to them; how fast they were read says nothing about more.
+FEW: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,21 @@ class Estimate:
 
     Attributes:
         records: To be processed.
-        rate: Records a second.
-        measured: The rate comes from an earlier run of this output; else it is assumed.
+        rate: Records a second, as an earlier run of this output was measured on this machine; None if none was.
     """
 
     records: int
-    rate: float = ASSUMED_RATE
-    measured: bool = False
+    rate: float | None = None
 
     @property
-    def seconds(self) -> float:
-        """The time."""
-        return self.records / self.rate
+    def is_short(self) -> bool:
+        """Whether it takes a few seconds in any case."""
+        return self.records < FEW
+
+    @property
+    def seconds(self) -> float | None:
+        """The time; None if it cannot be told."""
+        return None if self.rate is None else self.records / self.rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,12 +320,14 @@ class Plan:
         actions: One for each output; one that another reads comes first, retired ones come last.
         options: What was asked for; the same must be asked for again to carry it out.
         previews: What a recalculation in the shadow has found, by output.
+        startup: Seconds that Spark took to start on this machine the last time; None if that is not known.
     """
 
     service: str
     actions: tuple[Action, ...]
     options: Options = field(default_factory=Options)
     previews: tuple[Preview, ...] = ()
+    startup: float | None = None
 
     @property
     def refusals(self) -> tuple[Refuse, ...]:

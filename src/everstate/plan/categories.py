@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everstate.plan.edits import Edit
 
 
 class Category(StrEnum):
@@ -40,6 +44,7 @@ class Difference:
         location: The user's file and line, as "file:line"; that of the old version where something was removed.
         old: What it was, short; None where there was nothing or nothing can be shown.
         new: What it is.
+        edits: What the user wrote differently, as far as that can be told; then the sentence need not be read.
     """
 
     category: Category
@@ -48,3 +53,4 @@ class Difference:
     location: str = ""
     old: str | None = None
     new: str | None = None
+    edits: tuple[Edit, ...] = ()

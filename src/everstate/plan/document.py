@@ -22,15 +22,20 @@ from everstate.plan.actions import (
     Retire,
 )
 from everstate.plan.differences import Category, Difference
+from everstate.plan.edits import Edit
 from everstate.plan.facts import Options
 from everstate.plan.guards import concerns_of
-from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
+from everstate.plan.preview import Counts, DeadRecord, FieldChange, Preview, Sample
+from everstate.plan.shown.causes import causes_of
 
 if TYPE_CHECKING:
     from everstate.plan.facts import Offsets
     from everstate.plan.guards import Limits
+    from everstate.plan.shown.causes import Cause
 
-_VERSION: Final = 2
+#: The schema that docs/reference/plan-json.md describes.
+_VERSION: Final = 3
+_OF_EDITS: Final = ("kind", "name", "location", "old", "new", "diff")
 _SCALARS: Final[dict[str, Any]] = {"str": str, "int": int, "float": (int, float), "bool": bool, "None": type(None)}
 _KINDS: Final[dict[str, type[Action]]] = {
     action.kind: action for action in (Keep, Begin, Continue, Recalculate, Migrate, Restore, Retire, Refuse)
@@ -38,16 +43,32 @@ _KINDS: Final[dict[str, type[Action]]] = {
 
 
 def to_json(plan: Plan, *, limits: Limits | None = None) -> str:
-    """A plan as a document; `follows` and `concerns` are for its readers, and not read back."""
+    """A plan as a document; `follows`, `causes` and `concerns` are for its readers, and not read back."""
     known = {
         "version": _VERSION,
         "service": plan.service,
         "options": asdict(plan.options),
         "actions": [{"kind": action.kind, **asdict(action), "follows": action.follows} for action in plan.actions],
         "previews": [asdict(preview) for preview in plan.previews],
+        "startup": plan.startup,
+        "causes": [_cause(cause) for cause in causes_of(plan.changes)],
         "concerns": [asdict(concern) for concern in concerns_of(plan, limits)],
     }
     return json.dumps(known, indent=2)
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    edit = None if cause.edit is None else {name: getattr(cause.edit, name) for name in _OF_EDITS}
+    return {
+        "categories": cause.categories,
+        "sentence": cause.difference.cause,
+        "location": cause.difference.location,
+        "old": cause.difference.old,
+        "new": cause.difference.new,
+        "edit": edit,
+        "outputs": cause.outputs,
+        "steps": [{"chain": chain, "step": step, "location": place} for chain, step, place in cause.ways],
+    }
 
 
 def from_json(text: str) -> Plan:
@@ -143,6 +164,7 @@ def _plan(known: dict[str, Any]) -> Plan:
         tuple(_action(action) for action in known["actions"]),
         Options(**asked),
         tuple(_preview(preview) for preview in known["previews"]),
+        known["startup"],
     )
 
 
@@ -183,7 +205,10 @@ def _action(known: dict[str, Any]) -> Action:
 
 
 def _difference(known: dict[str, Any]) -> Difference:
-    return Difference(**{**known, "category": Category(known["category"])})
+    edits = tuple(
+        Edit(**{**edit, "diff": tuple(edit["diff"]), "chain": tuple(edit["chain"])}) for edit in known["edits"]
+    )
+    return Difference(**{**known, "category": Category(known["category"]), "edits": edits})
 
 
 def _reading(known: dict[str, Any]) -> Reading:
@@ -197,8 +222,12 @@ def _offsets(known: dict[str, int]) -> Offsets:
     return {int(partition): offset for partition, offset in known.items()}
 
 
+def _sample(known: dict[str, Any]) -> Sample:
+    return Sample(**{**known, "fields": tuple(FieldChange(**found) for found in known["fields"])})
+
+
 def _preview(known: dict[str, Any]) -> Preview:
-    new, changed, stale = (tuple(Sample(**sample) for sample in known[name]) for name in ("new", "changed", "stale"))
+    new, changed, stale = (tuple(map(_sample, known[name])) for name in ("new", "changed", "stale"))
     return Preview(
         output=known["output"],
         new=new,

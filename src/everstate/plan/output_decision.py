@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
 
 from everstate.plan.actions import (
-    ASSUMED_RATE,
     Action,
     Begin,
     Continue,
@@ -294,7 +293,7 @@ class OutputDecision:
     def _estimate(self, readings: tuple[Reading, ...]) -> Estimate:
         known = [self.facts.active, self.facts.pending, *self.facts.retained]
         rate = next((deployed.rate for deployed in known if deployed is not None and deployed.rate), None)
-        return Estimate(sum(reading.records for reading in readings), rate or ASSUMED_RATE, measured=rate is not None)
+        return Estimate(sum(reading.records for reading in readings), rate)
 
 
 def _kept(facts: SourceFacts, need: Need) -> int:

@@ -35,12 +35,31 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class FieldChange:
+    """A field of a value before and after, as text; None where the value does not have it."""
+
+    name: str
+    old: str | None = None
+    new: str | None = None
+
+
+@dataclass(frozen=True)
 class Sample:
-    """A key with its value before and after, as text; None where it has none."""
+    """A key with its value before and after.
+
+    Attributes:
+        key: The key.
+        old: Its value on the topic, as text; None where it has none.
+        new: Its value in the new version.
+        fields: Where both values have fields, those that differ.
+        equal: How many fields do not.
+    """
 
     key: str
     old: str | None = None
     new: str | None = None
+    fields: tuple[FieldChange, ...] = ()
+    equal: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import io
+import sys
+
+import pytest
 from rich.console import Console
 
-from everstate.engine.progress import BuildLine, _build_table, size_text
+from everstate.engine.progress import BuildLine, Progress, _build_table, size_text
+from everstate.generations.deploy.deployment import Roster
+from everstate.log.memory.log import MemoryLog
 
 
 def drawn(*lines):
@@ -32,3 +38,33 @@ def test_size_is_rounded_to_the_unit_that_fits():
     assert [size_text(size) for size in (0, 999, 1_000, 2_500_000, 7e12)] == [
         "0 B", "999 B", "1.0 kB", "2.5 MB", "7.0 TB"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "goes_on"), [("yes\n", True), (" YES \n", True), ("y\n", False), ("\n", False), ("", False)]
+)
+def test_progress_asks_on_a_terminal_and_only_yes_goes_on(typed, goes_on, monkeypatch):
+    progress = asking(monkeypatch, typed)
+    assert progress.approves("Every key would be tombstoned.") is goes_on
+    assert "Every key would be tombstoned." in progress._console.file.getvalue()
+
+
+@pytest.mark.parametrize("how", [{"asks": False}, {"asks": True, "show": False}])
+def test_progress_that_may_not_ask_does_not(how, monkeypatch):
+    assert asking(monkeypatch, "yes\n", **how).approves("Every key would be tombstoned.") is False
+
+
+def test_progress_without_a_terminal_does_not_ask(monkeypatch):
+    progress = asking(monkeypatch, "yes\n")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    assert progress.approves("Every key would be tombstoned.") is False
+
+
+def asking(monkeypatch, typed, *, asks=True, show=None):
+    """A display on a terminal at which someone types."""
+    keyboard = io.StringIO(typed)
+    monkeypatch.setattr(keyboard, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+    progress = Progress(Roster(), MemoryLog(), asks=asks, show=show)
+    progress._console = Console(file=io.StringIO(), force_terminal=True)
+    return progress

@@ -7,7 +7,6 @@ import pytest
 from everstate.errors import ConfigurationError
 from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.actions import (
-    ASSUMED_RATE,
     Action,
     Begin,
     Continue,
@@ -85,8 +84,7 @@ def test_decide_changed_output_recalculates_from_all_its_sources() -> None:
     assert isinstance(action, Recalculate)
     assert [d.category for d in action.differences] == [Category.LOGIC]
     assert [(reading.topic, reading.records) for reading in action.sources] == [("orders", 1_000_000)]
-    assert (action.estimate.rate, action.estimate.measured) == (ASSUMED_RATE, False)
-    assert action.estimate.seconds == 1_000_000 / ASSUMED_RATE
+    assert (action.estimate.rate, action.estimate.seconds) == (None, None)
     assert action.fingerprint == totals(predicate="amount > 5").fingerprint
 
 
@@ -94,7 +92,7 @@ def test_decide_estimate_goes_by_the_measured_rate() -> None:
     active = Deployed(print=totals(), generation=3, rate=50_000.0)
     action = only(totals(by="country"), OutputFacts(active=active))
     assert isinstance(action, Recalculate)
-    assert (action.estimate.seconds, action.estimate.measured) == (20.0, True)
+    assert (action.estimate.seconds, action.estimate.rate) == (20.0, 50_000.0)
 
 
 def test_decide_recalculation_that_was_asked_for_has_no_differences() -> None:

@@ -81,7 +81,7 @@ def test_document_says_what_follows_and_what_needs_approval() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "3", '{"version": 2}', '{"version": 2, "service": "s", "actions": [{}]}']
+    "text", ["", "[]", "{}", "3", '{"version": 3}', '{"version": 3, "service": "s", "actions": [{}]}']
 )
 def test_document_that_is_no_plan_is_refused(text) -> None:
     with pytest.raises(ConfigurationError, match="this is not a plan"):
@@ -89,7 +89,7 @@ def test_document_that_is_no_plan_is_refused(text) -> None:
 
 
 def test_document_of_another_version_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="has version 1, but this version of Everstate reads version 2"):
+    with pytest.raises(ConfigurationError, match="has version 1, but this version of Everstate reads version 3"):
         from_json('{"version": 1}')
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -25,22 +26,34 @@ from everstate.cli.service_options import (
 from everstate.errors import ConfigurationError
 from everstate.plan.document import to_json
 from everstate.plan.refusals import refusal
+from everstate.plan.shown.markdown import markdown
 
 if TYPE_CHECKING:
     from everstate.generations.deploy.settings import Settings
     from everstate.plan.actions import Plan
 
+Previewed = Annotated[
+    bool,
+    typer.Option(
+        "--preview", help="Recalculate in the shadow: exact counts and samples, and a run that cuts over at once."
+    ),
+]
+Every = Annotated[
+    bool, typer.Option("--all", help="With --preview, every difference instead of samples; best with --json.")
+]
+Form = Annotated[
+    Literal["text", "markdown", "json"],
+    typer.Option(help="How the plan is printed; markdown is for the comment of a pull request."),
+]
+
 
 def plan(  # noqa: PLR0913 - each option is a parameter
     file: ServiceFile = None,
     *,
-    preview: Annotated[
-        bool,
-        typer.Option(
-            "--preview", help="Recalculate in the shadow: exact counts and samples, and a run that cuts over at once."
-        ),
-    ] = False,
+    preview: Previewed = False,
+    every: Every = False,
     as_json: AsJson = False,
+    format: Form = "text",  # noqa: A002 - the word users know
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the plan to a file, for: everstate run --plan FILE")
     ] = None,
@@ -72,7 +85,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
     from everstate.engine.commands.preview import plan_service, preview_service  # noqa: PLC0415 - a mistake in the file shows first
     from everstate.generations.deploy.settings import Settings  # noqa: PLC0415 - as above
 
-    make = preview_service if preview else plan_service
+    make = partial(preview_service, every=every) if preview else plan_service
     made = make(
         described,
         log=existing_log(log, described),
@@ -85,20 +98,22 @@ def plan(  # noqa: PLR0913 - each option is a parameter
         effects=effects,
         file=as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir),
     )
-    report(made, Settings.resolve(), as_json=as_json, out=out)
+    report(made, Settings.resolve(), form="json" if as_json else format, out=out)
     for refused in made.refusals:
         raise typer.Exit(exit_code(refusal(refused)))
     if detailed_exitcode and made.changes:
         raise typer.Exit(CHANGES)
 
 
-def report(plan: Plan, settings: Settings, *, as_json: bool = False, out: Path | None = None) -> None:
+def report(plan: Plan, settings: Settings, *, form: str = "text", out: Path | None = None) -> None:
     """Print a plan, and write it to a file."""
     document = to_json(plan, limits=limits(settings))
     if out is not None:
         _write(out, f"{document}\n")
-    if as_json:
+    if form == "json":
         typer.echo(document)
+    elif form == "markdown":
+        typer.echo(markdown(plan, limits=limits(settings), root=str(Path.cwd())), nl=False)
     else:
         print_plan(plan, settings)
     if out is not None:

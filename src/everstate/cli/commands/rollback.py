@@ -68,18 +68,19 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     }
     plan = plan_rollback(described, names, **given)
     if dry_run:
-        print_plan(plan, Settings.resolve())
+        print_plan(plan, Settings.resolve(), command=_command(typed, names, to, approve=False))
         return
     if not quiet:
-        print_plan(plan, Settings.resolve(), stderr=True)
+        print_plan(plan, Settings.resolve(), doing=True, stderr=True)
     done = roll_back(described, names, show=False if quiet else None, **given)
     for line in _told(done, service_name(file), typed):
         typer.echo(line)
 
 
-def _command(typed: str, outputs: Sequence[str], to: int | None) -> str:
+def _command(typed: str, outputs: Sequence[str], to: int | None, *, approve: bool = True) -> str:
     number = ["--to", str(to)] if to is not None else []
-    return f"everstate rollback {typed} {shlex.join([*outputs, *number, '--approve'])}"
+    approval = ["--approve"] if approve else []
+    return f"everstate rollback {typed} {shlex.join([*outputs, *number, *approval])}".rstrip()
 
 
 def _told(done: Sequence[Restored], file: str, typed: str) -> list[str]:

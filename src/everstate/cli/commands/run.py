@@ -51,6 +51,14 @@ def run(  # noqa: PLR0913 - each option is a parameter
     approve: Annotated[
         bool, typer.Option("--approve", help="Let cutovers remove what they need to.", rich_help_panel=_CHANGES)
     ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Ask nothing: what has to be approved waits for --approve, as where there is no terminal.",
+            rich_help_panel=_CHANGES,
+        ),
+    ] = False,
     approval: Annotated[
         Literal["wait", "fail", "approve"] | None,
         typer.Option(help="What to do with a cutover that would remove a lot.", rich_help_panel=_CHANGES),
@@ -130,6 +138,7 @@ def run(  # noqa: PLR0913 - each option is a parameter
         "accept_truncated": accept_truncated or (),
         "keep_topic": keep_topic,
         "approve": approve,
+        "asks": not yes,
         "take_over": take_over,
         "standby": standby,
         "effects": effects,
@@ -155,7 +164,7 @@ def run(  # noqa: PLR0913 - each option is a parameter
 
     def announce(made: Plan) -> None:
         if not quiet and replaces_something(made):
-            print_plan(made, runner.settings, stderr=True)
+            print_plan(made, runner.settings, doing=True, stderr=True)
 
     runner = Runner(described, log=log, show=False if quiet else None, announce=announce, **given)
     if not quiet and not is_prepared():

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from everstate.engine.operation import Operation
 from everstate.engine.signals import stopping_on_signals
 from everstate.generations.compare.difference import Difference, difference
+from everstate.generations.compare.sampling import chosen, sample
 from everstate.generations.deploy import steps
 from everstate.generations.deploy.approval import counts
 from everstate.generations.deploy.planning import begins_empty
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.plan.actions import Begin, Continue, Recalculate, Retire
-from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
+from everstate.plan.preview import Counts, DeadRecord, Preview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from everstate.log.protocol import Log
     from everstate.plan.actions import Action, Plan
 
-_LONGEST: Final = 200
+#: Dead letters that are shown.
+_DEAD: Final = 5
 
 
 def plan_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
@@ -48,13 +50,14 @@ def plan_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
         return operation.run(site).plan().plan
 
 
-def preview_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
+def preview_service(service: Service, *, every: bool = False, **given: Unpack[RunOptions]) -> Plan:
     """Recalculate what has changed without publishing it.
 
     What took long is left ready, and the next run cuts over to it at once.
 
     Args:
         service: The service.
+        every: Not samples, but all differences, and their whole values.
         given: As for `Operation`.
 
     Returns:
@@ -75,11 +78,11 @@ def preview_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
         planned = run.plan()
         actions = [action for action in planned.plan.changes if _comparable(action, planned, site.log)]
         if _is_short(actions, operation.settings.preview_records):
-            previews = _in_process(operation, site, planned, actions)
+            previews = _in_process(operation, site, planned, actions, every=every)
         else:
             with operation.rollout(run, planned) as rollout:
                 _prepare(rollout, actions)
-            previews = tuple(_preview(action, planned, site) for action in actions)
+            previews = tuple(_preview(action, planned, site, every=every) for action in actions)
         # As the next run will find it: with the generations that have been prepared.
         return replace(run.plan().plan, previews=previews)
 
@@ -96,7 +99,9 @@ def _is_short(actions: Sequence[Action], most: int) -> bool:
     return fresh and sum(action.records for action in built) <= most
 
 
-def _in_process(operation: Operation, site: Site, planned: Planned, actions: Sequence[Action]) -> tuple[Preview, ...]:
+def _in_process(
+    operation: Operation, site: Site, planned: Planned, actions: Sequence[Action], *, every: bool
+) -> tuple[Preview, ...]:
     """Recalculate here and now; what was built is of no use to Spark, and goes."""
     here = replace(site, executor=InProcessExecutor(site.log, site.home, site.settings))
     try:
@@ -104,7 +109,7 @@ def _in_process(operation: Operation, site: Site, planned: Planned, actions: Seq
             planned, lambda roster: operation.progress(roster, here), lambda: None
         ) as rollout:
             _prepare(rollout, actions)
-        found = (_preview(action, planned, here) for action in actions)
+        found = (_preview(action, planned, here, every=every) for action in actions)
         return tuple(replace(preview, generation=None, kept=preview.generation is None) for preview in found)
     finally:
         for action in actions:
@@ -122,9 +127,9 @@ def _comparable(action: Action, planned: Planned, log: Log) -> bool:
     return all(log.has_topic(topic) for topic in topics)
 
 
-def _preview(action: Action, planned: Planned, site: Site) -> Preview:
+def _preview(action: Action, planned: Planned, site: Site, *, every: bool) -> Preview:
     if isinstance(action, Retire):
-        return _retired(action, site.log)
+        return _retired(action, site.log, every=every)
     unit = planned.units[action.output]
     changing = {other.output for other in planned.plan.actions if other.publishes}
     generation = site.registry.read(action.output).building
@@ -135,32 +140,23 @@ def _preview(action: Action, planned: Planned, site: Site) -> Preview:
         output=action.output,
         generation=generation.number,
         counts=counts(comparison),
-        **_samples(comparison.table),
-        dead=tuple(_dead(value) for _, _, value in comparison.letters.samples["new"] if value is not None),
+        **_samples(comparison.table, every=every),
+        dead=tuple(_dead(value) for _, _, value in comparison.letters.rows("new")[:_DEAD] if value is not None),
         upstream=tuple(topic for topic in unit.topics if topic in changing),
     )
 
 
-def _retired(action: Retire, log: Log) -> Preview:
+def _retired(action: Retire, log: Log, *, every: bool) -> Preview:
     table = log.latest(action.output).select("key", "value", "ts", "partition")
     stays = table.clear() if action.keep_topic or not log.describe(action.output).config.compact else table
     gone = difference(table.clear(), stays)
-    return Preview(output=action.output, counts=Counts(**gone.counts), **_samples(gone))
+    return Preview(output=action.output, counts=Counts(**gone.counts), **_samples(gone, every=every))
 
 
-def _samples(found: Difference) -> dict[str, Any]:
-    return {
-        kind: tuple(Sample(_text(key) or "", _text(old), _text(new)) for key, old, new in samples)
-        for kind, samples in found.samples.items()
-    }
-
-
-def _text(data: bytes | None) -> str | None:
-    """Bytes for people; nobody reads a long value in a list of samples."""
-    if data is None:
-        return None
-    text = data.decode(errors="backslashreplace")
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+def _samples(found: Difference, *, every: bool) -> dict[str, Any]:
+    if every:
+        return {kind: tuple(sample(row, longest=None) for row in found.rows(kind)) for kind in found.parts}
+    return {kind: tuple(map(sample, chosen(found.rows(kind)))) for kind in found.parts}
 
 
 def _dead(letter: bytes) -> DeadRecord:

@@ -18,7 +18,7 @@ from everstate.generations.deploy.outputs import levels
 from everstate.generations.deploy.planning import Planned, resumable_unit
 from everstate.generations.generation import BUILDING, Status
 from everstate.log import vectors
-from everstate.plan.actions import ASSUMED_RATE, Estimate, Plan, Reading, Restore
+from everstate.plan.actions import Estimate, Plan, Reading, Restore
 from everstate.plan.differences import differences
 
 if TYPE_CHECKING:
@@ -189,9 +189,7 @@ def _action(history: History, target: Generation, unit: Unit, site: Site) -> Res
         sources=sources,
         discards=building.number if building is not None and building.number != target.number else None,
         generation=target.number,
-        estimate=Estimate(
-            sum(source.records for source in sources), target.rate or ASSUMED_RATE, measured=bool(target.rate)
-        ),
+        estimate=Estimate(sum(source.records for source in sources), target.rate or None),
         asked=True,
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from everstate.engine.jvm.session import start_session, stop_session
+from everstate.engine.jvm.timings import note_start
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -51,8 +53,14 @@ class Spark:
 
     def _begun(self) -> Future[SparkSession]:
         if self._starting is None:
-            self._starting = self._threads.submit(start_session, self._settings, self._name, self._report)
+            self._starting = self._threads.submit(self._start)
         return self._starting
+
+    def _start(self) -> SparkSession:
+        began = time.monotonic()
+        session = start_session(self._settings, self._name, self._report)
+        note_start(time.monotonic() - began)
+        return session
 
     def stop(self) -> None:
         """Stop what was started."""

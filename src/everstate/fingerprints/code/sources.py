@@ -62,10 +62,12 @@ class SourceText:
         candidates: The functions in it.
         imports: The imports outside of functions.
         rebound: Names that functions declare `global` or `nonlocal`.
+        body: The statements at its top.
     """
 
     file: str
     text: str
+    body: list[ast.stmt] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     imports: list[ast.stmt] = field(default_factory=list)
     rebound: set[str] = field(default_factory=set)
@@ -79,7 +81,7 @@ class SourceText:
             module = ast.parse(text)
         except (SyntaxError, ValueError):
             return None
-        found = cls(file, text, imports=_imports(module.body))
+        found = cls(file, text, module.body, imports=_imports(module.body))
         for statement in module.body:
             for node in ast.walk(statement):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -144,26 +146,37 @@ class SourceText:
 
 
 _texts: dict[str, SourceText | None] = {}
-_found: dict[tuple[int, str], tuple[CodeType, FunctionNode]] = {}
+_found: dict[tuple[int, str], tuple[CodeType, FunctionNode, SourceText]] = {}
 
 
 def syntax_of(code: CodeType, names: dict[str, Any]) -> FunctionNode | None:
     """The syntax of a function, by its code and globals; None if no source compiles to it."""
+    found = source_of(code, names)
+    return None if found is None else found[0]
+
+
+def source_of(code: CodeType, names: dict[str, Any]) -> tuple[FunctionNode, SourceText] | None:
+    """The syntax of a function with the text that it stands in; None if no source compiles to it."""
     place = (id(code), code.co_filename)
     if place not in _found:
         for text in _readings(code.co_filename, names):
             node = text.find(code)
             if node is not None:
-                _found[place] = (code, node)  # holding the code keeps its id from being given to another
+                _found[place] = (code, node, text)  # holding the code keeps its id from being given to another
                 break
         else:
             return None
-    return _found[place][1]
+    return _found[place][1:]
+
+
+def text_of(file: str, names: dict[str, Any]) -> SourceText | None:
+    """The text of a file as it was first read; None if there is none, or it is not Python."""
+    return _texts.get(file) or next(_readings(file, names), None)
 
 
 def rebound_names(file: str, names: dict[str, Any]) -> set[str] | None:
     """Names that functions of a file declare `global` or `nonlocal`, so that they may change; None without a text."""
-    known = _texts.get(file) or next(_readings(file, names), None)
+    known = text_of(file, names)
     return None if known is None else known.rebound
 
 

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 
 import polars as pl
 
-_SAMPLES: Final = 5
 _DECODE: Final = json.JSONDecoder().decode
 #: Not equal to itself for Python, but no difference.
 _NAN: Final = b"NaN"
@@ -37,7 +36,7 @@ class Difference:
         changed: Keys with another value.
         stale: Keys that the table does not have; they get a tombstone.
         unchanged: Keys that are not written.
-        samples: By "new", "changed" and "stale", some (key, value on the topic, value in the table).
+        parts: By "new", "changed" and "stale", all rows as key, "was" (the value on the topic) and value.
     """
 
     records: pl.DataFrame
@@ -45,12 +44,16 @@ class Difference:
     changed: int
     stale: int
     unchanged: int
-    samples: dict[str, list[tuple[bytes, bytes | None, bytes | None]]]
+    parts: dict[str, pl.DataFrame]
 
     @property
     def counts(self) -> dict[str, int]:
         """The numbers by name."""
         return {"new": self.new, "changed": self.changed, "stale": self.stale, "unchanged": self.unchanged}
+
+    def rows(self, kind: str) -> list[tuple[bytes, bytes | None, bytes | None]]:
+        """All keys of a kind, in their order, with the value on the topic and the one in the table."""
+        return self.parts[kind].sort("key").rows()
 
     @property
     def live(self) -> int:
@@ -90,13 +93,12 @@ def difference(
         part.select("key", "value", "ts", pl.col("partition").cast(pl.Int32))
         for part in (new.with_columns(nowhere), changed.with_columns(nowhere), stale)
     ]
-    samples = {name: _sample(part) for name, part in (("new", new), ("changed", changed), ("stale", stale))}
+    kinds = {
+        name: part.select("key", "was", "value")
+        for name, part in (("new", new), ("changed", changed), ("stale", stale))
+    }
     unchanged = both.height - new.height - changed.height
-    return Difference(pl.concat(parts).sort("key"), new.height, changed.height, stale.height, unchanged, samples)
-
-
-def _sample(rows: pl.DataFrame) -> list[tuple[bytes, bytes | None, bytes | None]]:
-    return rows.sort("key").head(_SAMPLES).select("key", "was", "value").rows()
+    return Difference(pl.concat(parts).sort("key"), new.height, changed.height, stale.height, unchanged, kinds)
 
 
 def _means_otherwise(rows: pl.DataFrame, meaning: Meaning) -> pl.Series:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from everstate.log import vectors
 from everstate.log.crash import crash_point
+from everstate.plan.actions import FEW
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: A generation that has caught up looks for more no more often than this.
 _REST_S = 2.0
+#: What is measured for less time says nothing.
+_LONG_S = 1.0
 
 
 class Build:
@@ -54,6 +57,7 @@ class Build:
         self._preparation = preparation
         self._round: Execution | None = None
         self._began = time.monotonic()
+        self._begun = False
         self._rested = 0.0
         self._first = self.position
         self.caught_up = False
@@ -92,6 +96,11 @@ class Build:
     def rate(self) -> float:
         """Records a second."""
         return self.done / max(time.monotonic() - self._began, 1e-3)
+
+    @property
+    def measured(self) -> float | None:
+        """Records a second, if enough were read for long enough to say something; else None."""
+        return self.rate if self.done >= FEW and time.monotonic() - self._began >= _LONG_S else None
 
     @property
     def migrates(self) -> bool:
@@ -151,7 +160,10 @@ class Build:
             end=self.target,
             migration=None if self._preparation is None else self._preparation.result(),
         )
+        first, self._begun = not self._begun, True
         self._round.start(once=True)
+        if first:
+            self._began = time.monotonic()  # Spark has started by now, which says nothing of how fast records are read
 
     def _await_round(self) -> None:
         while self._round is not None and self._round.active():

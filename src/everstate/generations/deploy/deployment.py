@@ -259,7 +259,7 @@ class Deployment:
         history = self._registry.read(build.name)
         generation = history.numbered(build.output.generation.number)
         if generation is not None and generation.status is not status:
-            rate = generation.rate if build.migrates else build.rate
+            rate = generation.rate if build.migrates else build.measured or generation.rate
             steps.write(self._site, history, generation, status, rate=rate)
 
     # -- cutover ------------------------------------------------------------------------------------------------------

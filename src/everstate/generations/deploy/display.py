@@ -19,5 +19,12 @@ class Display(Protocol):
     def tell(self, text: str) -> None:
         """Say something that happened once."""
 
+    def approves(self, why: str) -> bool:
+        """Ask someone who watches whether a cutover that has to be approved may go on; False if nobody does.
+
+        Args:
+            why: What it would do.
+        """
+
     def finished(self, executions: Sequence[Execution]) -> None:
         """Remember what these have done; they are not looked at any more."""

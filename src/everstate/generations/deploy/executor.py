@@ -121,6 +121,10 @@ class Executor(Protocol):
 
     pause: float
 
+    @property
+    def startup(self) -> float | None:
+        """Seconds until it can run something, as it was measured the last time; None if that is not known."""
+
     def execution(
         self,
         output: PreparedOutput,

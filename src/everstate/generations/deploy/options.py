@@ -45,6 +45,7 @@ class RunOptions(TypedDict, total=False):
     tombstone_share: float | None
     tombstone_least: int | None
     full_compiler: bool | None
+    asks: bool
     recalculate: Sequence[str]
     accept_truncated: Sequence[str]
     keep_topic: bool

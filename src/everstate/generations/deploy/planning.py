@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from everstate.errors import DefinitionError, EverstateError, PlanDriftError, StateError
 from everstate.fingerprints import print_unit
+from everstate.fingerprints.noted import Notes, note_unit
 from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.deploy.outputs import levels, prepared
 from everstate.generations.generation import Status
@@ -17,12 +18,15 @@ from everstate.log.archive.reading import load
 from everstate.plan.actions import Begin, Keep
 from everstate.plan.decisions import decide
 from everstate.plan.document import drift
+from everstate.plan.explaining import explained
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
 from everstate.plan.refusals import refusal
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from everstate.dsl.service import Service
     from everstate.generations.deploy.outputs import PreparedOutput
     from everstate.generations.deploy.site import Site
@@ -45,6 +49,7 @@ class Planned:
         prints: What they are.
         histories: Their generations, and those of outputs that are no longer declared.
         policy: What happens to records that cannot be processed.
+        configuration: The values that the service has read, by name.
     """
 
     plan: Plan
@@ -53,6 +58,11 @@ class Planned:
     prints: dict[str, UnitPrint]
     histories: dict[str, History]
     policy: str
+    configuration: dict[str, Any] = field(default_factory=dict)
+
+    def notes(self, output: str) -> Notes:
+        """What the text of an output says."""
+        return note_unit(self.units[output], self.configuration)
 
 
 def make_plan(service: Service, site: Site, options: Options, net: Net | None = None) -> Planned:
@@ -90,7 +100,34 @@ def make_plan(service: Service, site: Site, options: Options, net: Net | None = 
         for topic in sorted(topics)
     }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
-    return Planned(plan, units, order, prints, histories, service.on_error)
+    plan = _explained(plan, units, prints, histories, site, service.configuration)
+    return Planned(plan, units, order, prints, histories, service.on_error, dict(service.configuration))
+
+
+def _explained(
+    plan: Plan,
+    units: dict[str, Unit],
+    prints: dict[str, UnitPrint],
+    histories: dict[str, History],
+    site: Site,
+    configuration: Mapping[str, Any],
+) -> Plan:
+    """The same plan with what the user edited, in the user's own text."""
+
+    def action(found: Action) -> Action:
+        history = histories.get(found.output)
+        active = None if history is None else history.active
+        if active is None or found.output not in units or not found.differences:
+            return found
+        kept = site.folder(found.output, active).read_sources()
+        both = (UnitPrint.from_json(active.description), prints[found.output])
+        notes = (
+            None if kept is None else Notes.from_document(kept),
+            None if kept is None else note_unit(units[found.output], configuration),
+        )
+        return replace(found, differences=explained(found.differences, both, notes))
+
+    return replace(plan, actions=tuple(map(action, plan.actions)), startup=site.executor.startup)
 
 
 def begins_empty(action: Action, service: str, log: Log) -> bool:

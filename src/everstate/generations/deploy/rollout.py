@@ -189,7 +189,9 @@ class Rollout:
         """Stop before a cutover that has to be approved; those who deploy by machine may want it given up, too."""
         try:
             self._deployment.guard(actions)
-        except ApprovalNeededError:
+        except ApprovalNeededError as error:
+            if self._settings.approval == Policy.WAIT and self._display.approves(error.message):
+                return
             if self._settings.approval == Policy.FAIL:
                 self._stop_builds()
                 self._deployment.give_up(actions)

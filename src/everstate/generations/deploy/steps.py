@@ -158,6 +158,7 @@ def _made(planned: Planned, output: str, generation: Generation, site: Site, *, 
     if folder.exists():
         folder.delete()  # the registry may be older than the state, after it was restored from a copy
     write_identity(folder, generation)
+    folder.write_sources(planned.notes(output).to_document())
     if of is not None:
         migration.note(site, output, generation, of)
     return _archived_code(planned, generation, site, output)
@@ -217,6 +218,7 @@ def carry_on(planned: Planned, action: Action, site: Site) -> None:
         changed_ms=now_ms(),
     )
     write_identity(site.folder(action.output, changed), changed)
+    site.folder(action.output, changed).write_sources(planned.notes(action.output).to_document())
     why = causes(action)
     site.registry.write(history.having(changed, event(changed, f"continued: {why}")), both(site), step="active")
 

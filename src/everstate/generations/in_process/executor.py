@@ -36,6 +36,7 @@ class InProcessExecutor:
         self, log: Log, home: Path, settings: Settings, kept: dict[tuple[str, str], Kept] | None = None
     ) -> None:
         self.pause = 0.0  # whoever looks does the work
+        self.startup = 0.0
         self._log = log
         self._home = home
         self._settings = settings

@@ -58,6 +58,7 @@ class Kept:
         self._code: Unit | None = None
         self._migration: dict[str, int] = {}
         self._sample: tuple[int, dict[str, Any]] | None = None
+        self._sources: dict[str, Any] | None = None
         self._ends: dict[int, Vector] = {}
         self._states: dict[int, tuple[ShardState, ...]] = {}
 
@@ -104,6 +105,14 @@ class Kept:
     def write_sample(self, document: dict[str, Any]) -> None:
         """Keep a sample in the place of the one that is there."""
         self._sample = ((self.sample_stamp() or 0) + 1, document)
+
+    def read_sources(self) -> dict[str, Any] | None:
+        """What the text of its service said; None where that was not kept."""
+        return self._sources
+
+    def write_sources(self, document: dict[str, Any]) -> None:
+        """Keep what the text of its service says."""
+        self._sources = document
 
     def copy(self) -> Kept:
         """The same at this moment, apart: what happens to one does not show in the other."""

@@ -2,6 +2,7 @@
 
 <state_dir>/<service>/<output>/<generation>/output.json    what the state belongs to: shards, first vector
 <state_dir>/<service>/<output>/<generation>/unit.bin       the output's code, by value
+<state_dir>/<service>/<output>/<generation>/sources.json   what the user's text said, for plans to show; may be missing
 <state_dir>/<service>/<output>/<generation>/sample.json    some inputs, and the digest of what became of them
 <state_dir>/<service>/<output>/<generation>/stopped.json   how Spark's logs ended when it was last stopped in order
 <state_dir>/<service>/<output>/<generation>/migration.json whose state it begins with, if it was migrated
@@ -97,6 +98,12 @@ class StateFolder(Protocol):
     def write_sample(self, document: dict[str, Any]) -> None:
         """Keep a sample in the place of the one that is there."""
 
+    def read_sources(self) -> dict[str, Any] | None:
+        """What the text of its service said; None where that was not kept, or cannot be read: nothing depends on it."""
+
+    def write_sources(self, document: dict[str, Any]) -> None:
+        """Keep what the text of its service says."""
+
 
 @dataclass(frozen=True)
 class OutputFolder:
@@ -173,6 +180,22 @@ class OutputFolder:
     def write_sample(self, document: dict[str, Any]) -> None:
         """Keep a sample in the place of the one that is there."""
         write_document(self.sample_file, document)
+
+    @property
+    def sources_file(self) -> Path:
+        """What the text of its service said."""
+        return self.path / "sources.json"
+
+    def read_sources(self) -> dict[str, Any] | None:
+        """What the text of its service said; None where that was not kept, or cannot be read: nothing depends on it."""
+        try:
+            return read_document(self.sources_file)
+        except CheckpointDamagedError:
+            return None
+
+    def write_sources(self, document: dict[str, Any]) -> None:
+        """Keep what the text of its service says."""
+        write_document(self.sources_file, document)
 
     def exists(self) -> bool:
         """Whether there is anything."""

@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner(env={"COLUMNS": "240"}).invoke(app, [str(argument) for argument in arguments])
     if result.exception is not None:
         raise result.exception
     return result.stdout
@@ -128,10 +128,11 @@ def test_rollback_dry_run_shows_the_way_back_and_changes_nothing(log, file):
     deploy(file, log.url, least=5)
     before = log.metas("shop")
     shown = run("rollback", file, "--dry-run")
-    assert "totals: restore\n" in shown
-    assert "changed configuration: The setting least changed. 5 -> 0" in shown
+    assert "~ totals would be restored\n" in shown
+    assert "The setting least changed: 5 -> 0" in shown
     assert "Generation 1 takes over again: it catches up from where it stopped, without a replay" in shown
-    assert run("rollback", file, "totals", "--to", "1", "--dry-run") == shown
+    named = run("rollback", file, "totals", "--to", "1", "--dry-run")
+    assert named == shown.replace(f"everstate rollback {file}", f"everstate rollback {file} totals --to 1")
     assert log.metas("shop") == before
 
 
@@ -168,7 +169,7 @@ def test_rollback_of_one_of_several_outputs_must_be_named(log, tmp_path):
     with pytest.raises(ConfigurationError, match="several outputs can go back: amounts, totals"):
         run("rollback", file)
     assert "amounts" not in run("rollback", file, "totals", "--dry-run")
-    assert "amounts: restore" in run("rollback", file, "totals", "amounts", "--dry-run")
+    assert "~ amounts would be restored" in run("rollback", file, "totals", "amounts", "--dry-run")
 
 
 def test_rollback_to_a_generation_whose_state_is_gone_is_refused(log, file, folder):

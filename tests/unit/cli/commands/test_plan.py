@@ -32,7 +32,7 @@ def file(tmp_path):
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner(env={"COLUMNS": "240"}).invoke(app, [str(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == code, result.output
@@ -54,7 +54,7 @@ def test_plan_of_a_first_deployment_creates_nothing(log, file):
     send(log, 3)
     before = contents(log)
     shown = run("plan", file).stdout
-    assert "totals: begin\n" in shown
+    assert "+ totals would begin (shop_planned.py:8)\n" in shown
     assert "reads 3 records from orders" in shown
     assert contents(log) == before
 
@@ -64,7 +64,7 @@ def test_plan_of_a_changed_setting_names_it_and_tells_machines_with_a_code(log, 
     assert run("plan", file, "--detailed-exitcode").stdout.startswith("Service shop: nothing changes.\n")
     before = contents(log)
     shown = run("plan", file, "--set", "least=5", "--detailed-exitcode", code=CHANGES).stdout
-    assert "changed configuration: The setting least changed. 0 -> 5" in shown
+    assert "The setting least changed: 0 -> 5" in shown
     assert "(shop_planned.py:" in shown
     assert contents(log) == before
 
@@ -102,11 +102,11 @@ def test_plan_over_lost_history_ends_with_a_code_of_its_own(log, tmp_path):
     EmbeddedLog(log.url, clock=lambda: wall_clock() + 3_600_000).compact("clicks")  # an hour later
     write(file, stream + counting.replace("es.count()", "es.count() * 2"))
     shown = run("plan", file, code=HISTORY).stdout
-    assert "hits: refuse\n" in shown
+    assert "! hits is refused\n" in shown
     assert f"everstate run {file} --accept-truncated clicks" in shown
     shown = run("plan", file, "--log", log.url, "--set", "api_token=abc", code=HISTORY).stdout
     assert f"everstate run {file} --log {log.url} --set 'api_token=***' --accept-truncated clicks" in shown
-    assert "hits: recalculate\n" in run("plan", file, "--accept-truncated", "clicks").stdout
+    assert "~ hits would be recalculated\n" in run("plan", file, "--accept-truncated", "clicks").stdout
 
 
 def test_plan_of_a_source_that_cannot_be_read_says_why(log, file, tmp_path):
@@ -125,7 +125,7 @@ def test_plan_of_a_removed_output_asks_for_approval_unless_it_keeps_the_topic(lo
     log.append("amounts", pl.DataFrame({"key": [b"1"], "value": [b'{"n": 1}'], "ts": [0]}))
     write(file)
     shown = run("plan", file).stdout
-    assert "amounts: retire\n" in shown
+    assert "- amounts would be retired (" in shown
     assert "needs approval: amounts is no longer declared and would be retired: 1 key would be tombstoned." in shown
     assert "its topic stays" in run("plan", file, "--keep-topic").stdout
 
@@ -141,7 +141,8 @@ def test_plan_after_a_preview_goes_on_with_what_was_prepared(log, file):
 def test_dry_run_prints_the_plan_and_ends(log, file):
     deploy(file, log.url)
     before = contents(log)
-    assert "totals: recalculate\n" in run("run", file, "--set", "least=5", "--dry-run", "--approval", "fail").stdout
+    shown = run("run", file, "--set", "least=5", "--dry-run", "--approval", "fail").stdout
+    assert "~ totals would be recalculated\n" in shown
     assert contents(log) == before
 
 

@@ -34,7 +34,7 @@ def test_difference_applied_to_the_topic_gives_the_table(wanted, there):
 def test_difference_tombstone_keeps_time_and_partition_of_what_it_removes():
     found = difference(table({}), table({b"a": b"1"}, ts=77))
     assert found.records.rows() == [(b"a", None, 77, 3)]
-    assert found.samples["stale"] == [(b"a", b"1", None)]
+    assert found.rows("stale") == [(b"a", b"1", None)]
 
 
 def test_difference_values_that_only_look_different_are_not_written():

@@ -1,0 +1,472 @@
+"""Plans as people see them, at 80 columns: the edited line is the line shown, with what it was and what it is."""
+# ruff: noqa: E501 - services and edits are written as they stand in a file
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from everstate.fingerprints import reach
+from tests.unit.plan.projects import Project
+
+
+@dataclass(frozen=True)
+class Case:
+    """A service, an edit of it, and what a plan shows then."""
+
+    name: str
+    body: str
+    edits: list[tuple[str, str, str]]
+    shown: str
+
+
+KINDS = [
+    Case(
+        "new source topic",
+        'totals = flights.group_by("carrier").agg(n=es.count())\ntotals.to("totals")\n',
+        [
+            (
+                "board.py",
+                'totals.to("totals")',
+                'people = app.table("people", key="carrier", schema={"carrier": str, "name": str})\ntotals.join(people).to("totals")',
+            )
+        ],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  The topic people is now read (board.py:12)
+    new source topic of totals
+
+  join() (board.py:13)
+    more intermediate state of totals
+    + .join(people)
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "removed source topic",
+        'people = app.table("people", key="carrier", schema={"carrier": str, "name": str})\ntotals = flights.group_by("carrier").agg(n=es.count())\ntotals.join(people).to("totals")\n',
+        [("board.py", 'totals.join(people).to("totals")', 'totals.to("totals")')],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  The topic people is no longer read (was at board.py:11)
+    removed source topic of totals
+
+  join() (was at board.py:13)
+    less intermediate state of totals
+    - .join(people)
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "changed source key",
+        'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [("board.py", 'key="carrier", schema={"carrier"', 'key="flight", schema={"flight": str, "carrier"')],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  The key of the source flights changed: carrier -> flight (board.py:10)
+    changed source key of totals
+
+  column flight added: text (board.py:10)
+    changed private schema of totals
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "more intermediate state",
+        'rows = flights\nrows.group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [
+            (
+                "board.py",
+                "rows = flights\n",
+                'rows = flights.rekey("carrier").apply(\n    streaks.streak, stateful=True, schema={"carrier": str, "streak": int})\n',
+            )
+        ],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  apply(stateful=True) (board.py:11)
+    more intermediate state of totals
+    + .apply(
+    +     streaks.streak, stateful=True, schema={"carrier": str, "streak": int})
+
+  rekey() (board.py:11)
+    changed grouping of totals
+    + .rekey("carrier")
+
+What follows:
+  ~ totals would be recalculated
+      depends on the order of arrival: flights/stateful
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "less intermediate state",
+        'rows = flights.rekey("carrier").apply(\n    streaks.streak, stateful=True, schema={"carrier": str, "streak": int})\nrows.group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [
+            (
+                "board.py",
+                'flights.rekey("carrier").apply(\n    streaks.streak, stateful=True, schema={"carrier": str, "streak": int})',
+                "flights",
+            )
+        ],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  apply(stateful=True) (was at board.py:11)
+    less intermediate state of totals
+    - .apply(
+    -     streaks.streak, stateful=True, schema={"carrier": str, "streak": int})
+
+  rekey() (was at board.py:11)
+    changed grouping of totals
+    - .rekey("carrier")
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "changed private schema",
+        'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [("board.py", '"delay": float', '"delay": int, "gate": str')],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  column delay float -> integer (board.py:10)
+  column gate added: text (board.py:10)
+    changed private schema of totals
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "changed configuration",
+        'flights.filter(col("delay") > app.config("least", 10)).group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [("board.py", '"least", 10', '"least", 25')],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  The setting least changed: 10 -> 25 (board.py:11)
+    changed configuration of totals
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "changed logic",
+        'flights.filter(checks.is_late).group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:11)
+    changed logic of totals
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+    Case(
+        "changed grouping",
+        'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
+        [("board.py", 'group_by("carrier")', 'group_by("status")')],
+        """\
+Service board: 1 of 1 output would change.
+
+What changed:
+  agg() (board.py:11)
+    changed grouping of totals
+    - .group_by("carrier").agg(n=es.count())
+    + .group_by("status").agg(n=es.count())
+
+What follows:
+  ~ totals would be recalculated
+      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    ),
+]
+EDITS = [
+    Case(
+        "constant three modules away",
+        'flights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n',
+        [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
+        """\
+  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() <- streak() in
+      apply(stateful=True) (board.py:11)
+    changed logic of streaks""",
+    ),
+    Case(
+        "constant that another is made of",
+        'flights.filter(checks.is_half).to("half")\n',
+        [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
+        """\
+  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- HALF <- is_half() in filter()
+      (board.py:11)
+    changed logic of half""",
+    ),
+    Case(
+        "helper",
+        'flights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n',
+        [("checks.py", 'row["delay"] > rules', 'row["delay"] >= rules')],
+        """\
+  is_late() (checks.py:9) <- streak() in apply(stateful=True) (board.py:11)
+    changed logic of streaks
+          \"\"\"Whether a flight is late.\"\"\"
+    -     return row["delay"] > rules.LATE_MINUTES
+    +     return row["delay"] >= rules.LATE_MINUTES""",
+    ),
+    Case(
+        "default",
+        'flights.map(checks.measured, schema={"delay": float}).to("measured")\n',
+        [("rules.py", "factor=2", "factor=3")],
+        """\
+  default factor=2 -> 3 (rules.py:19) <- weighted() <- measured() in map()
+      (board.py:11)
+    changed logic of measured""",
+    ),
+    Case(
+        "member of a class",
+        'flights.map(checks.graded, schema={"delay": float}).to("graded")\n',
+        [("rules.py", "worst = 3", "worst = 4")],
+        """\
+  Grades (rules.py:12) <- GRADES <- graded() in map() (board.py:11)
+    changed logic of graded
+    -     worst = 3
+    +     worst = 4""",
+    ),
+    Case(
+        "method",
+        'flights.map(checks.graded, schema={"delay": float}).to("graded")\n',
+        [("rules.py", "min(int(delay), self.worst)", "max(int(delay), self.worst)")],
+        """\
+  Grades.grade() (rules.py:16) <- Grades <- GRADES <- graded() in map()
+      (board.py:11)
+    changed logic of graded
+          \"\"\"The grade of a delay.\"\"\"
+    -     return min(int(delay), self.worst)
+    +     return max(int(delay), self.worst)""",
+    ),
+    Case(
+        "entry of a dict",
+        'flights.map(checks.weighed, schema={"delay": float}).to("weighed")\n',
+        [("rules.py", '"long": 2', '"long": 5')],
+        """\
+  WEIGHTS {'short': 1, 'long': 2} -> {'short': 1, 'long': 5} (rules.py:6) <-
+      scaled() <- weighed() in map() (board.py:11)
+    changed logic of weighed""",
+    ),
+    Case(
+        "closure value from a constant",
+        'flights.filter(streaks.above(LEAST)).to("above")\n',
+        [("board.py", "LEAST = 50", "LEAST = 60")],
+        """\
+  LEAST 50 -> 60 (board.py:8) <- filter() (board.py:11)
+    changed logic of above""",
+    ),
+    Case(
+        "closure value in the call",
+        'flights.filter(streaks.above(250)).to("above")\n',
+        [("board.py", "above(250)", "above(300)")],
+        """\
+  filter() (board.py:11)
+    changed logic of above
+    - .filter(streaks.above(250))
+    + .filter(streaks.above(300))""",
+    ),
+    Case(
+        "function that a function makes",
+        'flights.filter(streaks.above(250)).to("above")\n',
+        [("streaks.py", 'row["delay"] > limit', 'row["delay"] < limit')],
+        """\
+  above() (streaks.py:11) <- filter() (board.py:11)
+    changed logic of above
+      def above(limit):
+    -     return lambda row: row["delay"] > limit
+    +     return lambda row: row["delay"] < limit""",
+    ),
+    Case(
+        "constant in a named expression",
+        'flights.filter(is_long).to("long")\n',
+        [("board.py", "LEAST = 50", "LEAST = 60")],
+        """\
+  LEAST 50 -> 60 (board.py:8) <- is_long in filter() (board.py:11)
+    changed logic of long""",
+    ),
+    Case(
+        "expression",
+        'flights.filter(col("status") != "void").to("open")\n',
+        [("board.py", 'col("status") != "void"', 'col("delay") >= 50')],
+        """\
+  filter() (board.py:11)
+    changed logic of open
+    - .filter(col("status") != "void")
+    + .filter(col("delay") >= 50)""",
+    ),
+    Case(
+        "one aggregate of several",
+        '(flights\n    .group_by("carrier")\n    .agg(n=es.count(),\n         total=col("delay").sum())\n    .to("totals"))\n',
+        [("board.py", 'col("delay").sum()', 'col("delay").max()')],
+        """\
+  agg() (board.py:14)
+    changed logic of totals
+      .agg(n=es.count(),
+    -      total=col("delay").sum())
+    +      total=col("delay").max())""",
+    ),
+    Case(
+        "group of several lines",
+        '(flights\n    .group_by("carrier")\n    .agg(n=es.count())\n    .to("totals"))\n',
+        [("board.py", 'group_by("carrier")', 'group_by("status")')],
+        """\
+  agg() (board.py:12)
+    changed grouping of totals
+    - .group_by("carrier")
+    + .group_by("status")
+      .agg(n=es.count())""",
+    ),
+    Case(
+        "lambda",
+        'flights.filter(lambda row: row["delay"] > 5).to("open")\n',
+        [("board.py", 'row["delay"] > 5', 'row["delay"] > 6')],
+        """\
+  filter() (board.py:11)
+    changed logic of open
+    - .filter(lambda row: row["delay"] > 5)
+    + .filter(lambda row: row["delay"] > 6)""",
+    ),
+    Case(
+        "added step",
+        'flights.filter(col("delay") > 1).to("open")\n',
+        [("board.py", '.to("open")', '.filter(col("status") != "void").to("open")')],
+        """\
+  filter() (board.py:11)
+    changed logic of open
+    + .filter(col("status") != "void")""",
+    ),
+    Case(
+        "constant that reaches two outputs",
+        'flights.filter(checks.is_late).to("late")\nflights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n',
+        [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
+        """\
+  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:11);
+      also <- is_late() <- streak() in apply(stateful=True) (board.py:12)
+    changed logic of late and streaks""",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", KINDS, ids=lambda case: case.name)
+def test_plan_of_each_kind_of_change_reads_so(case: Case, tmp_path) -> None:
+    project = Project(tmp_path, case.body, ("flights", "people"))
+    project.deploy()
+    assert "nothing changes" in project.plan()
+    for edit in case.edits:
+        project.edit(*edit)
+    assert project.plan() == case.shown
+
+
+@pytest.mark.parametrize("case", EDITS, ids=lambda case: case.name)
+def test_plan_shows_the_edited_line_and_the_way_from_there(case: Case, tmp_path) -> None:
+    project = Project(tmp_path, case.body)
+    project.deploy()
+    for edit in case.edits:
+        project.edit(*edit)
+    assert project.causes() == case.shown
+
+
+def test_plan_of_a_library_three_modules_away_names_both_versions(tmp_path, monkeypatch) -> None:
+    project = Project(tmp_path, 'flights.map(checks.measured, schema={"delay": float}).to("measured")\n')
+    project.edit(
+        "rules.py", "    return delay * factor", "    import numpy\n\n    return float(numpy.multiply(delay, factor))"
+    )
+    project.deploy()
+    known = reach.versions_of
+    monkeypatch.setattr(reach, "versions_of", lambda name: [(n, "99.0" if n == "numpy" else v) for n, v in known(name)])
+    version = dict(known("numpy"))["numpy"]
+    assert project.causes() == (
+        f"  The version of the package numpy changed: {version} -> 99.0\n    changed package of measured"
+    )
+
+
+def test_plan_without_notes_of_the_active_version_says_it_in_a_sentence(tmp_path) -> None:
+    project = Project(tmp_path, 'flights.filter(checks.is_late).to("late")\n')
+    project.deploy()
+    for kept in (tmp_path / "log" / "state").rglob("sources.json"):
+        kept.unlink()
+    project.edit("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")
+    assert project.causes() == ("  The function is_late of the filter changed (checks.py:7)\n    changed logic of late")
+
+
+def test_plan_with_damaged_notes_says_it_in_a_sentence(tmp_path) -> None:
+    project = Project(tmp_path, 'flights.filter(checks.is_late).to("late")\n')
+    project.deploy()
+    for kept in (tmp_path / "log" / "state").rglob("sources.json"):
+        kept.write_text("{}")
+    project.edit("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")
+    assert "The function is_late of the filter changed" in project.causes()
+
+
+def test_plan_shows_no_secret_that_stands_in_the_text(tmp_path) -> None:
+    project = Project(tmp_path, 'flights.filter(checks.is_late).to("late")\n')
+    project.edit("rules.py", "LATE_MINUTES = 15.0\n", 'LATE_MINUTES = 15.0\nAPI_TOKEN = "first-secret-1"\n')
+    secret = 'row["delay"] > rules.LATE_MINUTES and row["status"] != rules.API_TOKEN'
+    project.edit("checks.py", 'row["delay"] > rules.LATE_MINUTES', secret)
+    project.deploy()
+    project.edit("rules.py", "first-secret-1", "other-secret-2")
+    stored = "".join(kept.read_text() for kept in (tmp_path / "log" / "state").rglob("sources.json"))
+    assert "secret-" not in stored
+    assert "API_TOKEN *** -> ***" in project.causes()
+
+
+def test_plan_at_140_columns_keeps_a_chain_in_one_line(tmp_path) -> None:
+    body = 'flights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n'
+    project = Project(tmp_path, body)
+    project.deploy()
+    project.edit("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")
+    line = "  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() <- streak() in apply(stateful=True) (board.py:11)\n"
+    assert line in project.plan(width=140)
