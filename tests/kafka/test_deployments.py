@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from everstate.errors import LogError
+from everstate.log import TopicConfig
 from everstate.log.crash import Crash
 from everstate.log.kafka import KafkaLog
 from tests.simulation.world import World
@@ -76,3 +78,21 @@ def test_deployment_that_dies_anywhere_is_finished_by_the_next_process(world, po
     world.send(3)
     assert world.deploy(2) == "done"
     world.check(2)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (TopicConfig(partitions=2, compact=True, append_time=True), r"time of each record(?s:.*)=CreateTime"),
+        (TopicConfig(partitions=2), r"is not compacted(?s:.*)cleanup.policy=compact,retention.ms=-1"),
+    ],
+)
+def test_output_topic_that_would_change_or_lose_what_is_published_is_refused_with_the_cure(
+    servers, tmp_path, config, reason
+):
+    world = World(outputs=("balances",), log=ProcessLog(servers, tmp_path / "staging"))
+    world.log.create_topic("balances", config)
+    world.send(3)
+    with pytest.raises(LogError, match=reason):
+        world.deploy(0)
+    world.log.close()

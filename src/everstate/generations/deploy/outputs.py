@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from everstate.errors import TombstonesMissedError, TopicNotFoundError
+from everstate.errors import LogError, TombstonesMissedError, TopicNotFoundError
 from everstate.generations.generation import own_dead_letters, own_topic
 from everstate.generations.state.folder import OutputRecord
 from everstate.log.descriptions import TopicConfig
@@ -75,6 +75,7 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
         partitions = output.partitions or max(log.describe(topic).config.partitions for topic in unit.topics)
         config = TopicConfig(partitions=partitions, compact=output.kind is Kind.TABLE)
         log.create_topic(output.topic, config, exist_ok=True)
+        require_fitting(output.topic, log.describe(output.topic).config, table=output.kind is Kind.TABLE)
         if policy == "dead-letter":
             log.create_topic(dead_letter_topic(output.topic), TopicConfig(partitions=1, compact=True), exist_ok=True)
 
@@ -93,6 +94,25 @@ def require_sources(units: Sequence[Unit], log: Log) -> None:
         commands = "; ".join(f"everstate topic create {topic}{option}" for topic, option in compact.items())
         hint = f"Create it: {commands}" if len(missing) == 1 else f"{len(missing)} topics are missing: {commands}"
         raise TopicNotFoundError(missing[0].topic, location=missing[0].location, hint=hint)
+
+
+def require_fitting(topic: str, config: TopicConfig, *, table: bool) -> None:
+    """Refuse a topic of a cluster that somebody has made in a way which would change or lose what is published.
+
+    Raises:
+        LogError: With the command that mends it.
+    """
+    command = f"kafka-configs.sh --bootstrap-server HOST:PORT --alter --topic {topic} --add-config"
+    if config.append_time:
+        raise LogError(
+            f"topic {topic!r} replaces the time of each record by the broker's, so what is published would not be kept",
+            hint=f"{command} message.timestamp.type=CreateTime",
+        )
+    if table and config.replication is not None and not config.compact:
+        raise LogError(
+            f"topic {topic!r} is to hold a table, but is not compacted: rows would go with age, or never",
+            hint=f"{command} cleanup.policy=compact,retention.ms=-1",
+        )
 
 
 def create_own_topics(unit: Unit, generation: Generation, log: Log) -> None:
