@@ -28,9 +28,7 @@ def test_settings_are_shown_without_their_values():
     assert repr(settings) == str(settings) == "ClientSettings(sasl.password, sasl.username)"
 
 
-@pytest.mark.parametrize(
-    "name", ["transactional.id", "enable.idempotence", "isolation.level", "bootstrap.servers"]
-)
+@pytest.mark.parametrize("name", ["transactional.id", "enable.idempotence", "isolation.level", "bootstrap.servers"])
 def test_settings_that_decide_about_correctness_are_refused(name):
     assert name not in ALLOWED
     with pytest.raises(ConfigurationError, match=f"cannot be given {name}") as raised:
