@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everstate.generations.in_process.kept import ShardState
     from everstate.kernels.parcel import Parcel
     from everstate.kernels.pipeline import Piece
+    from everstate.kernels.stage import Witness
 
 #: What a kernel sees of a record; headers are for people.
 _READ = ("offset", "key", "value", "ts")
@@ -28,10 +29,10 @@ class RememberingExecution(InProcessExecution):
     """Computes a batch once."""
 
     def computed(
-        self, before: tuple[ShardState, ...], pieces: Sequence[Piece]
+        self, before: tuple[ShardState, ...], pieces: Sequence[Piece], witness: Witness | None = None
     ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
-        if self._course.migration is not None:
-            return super().computed(before, pieces)
+        if self._course.migration is not None or witness is not None:
+            return super().computed(before, pieces, witness)
         generation = self.output.generation
         key = (
             self.name,

@@ -117,7 +117,7 @@ def _all(log, topic: str) -> list:
 
 
 def _published(driver, topic: str) -> list:
-    return [(record.key, record.value) for record in driver._topics.all(topic)]
+    return [(record.key, record.value) for record in driver._deployment.topics.all(topic)]
 
 
 def _driver_table(driver, topic: str) -> dict:

@@ -18,7 +18,7 @@ from everstate.fingerprints.tree import digest
 from everstate.topology.names import node_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from everstate.location import Location
     from everstate.schema.types import Field
@@ -45,14 +45,47 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
     with origins.of_services(node.location.file for node in unit.nodes if node.location is not None):
         raw = [reader.parts(node) for node in unit.nodes]
     known = Settings(settings, (part.tree for parts in raw for part in parts))
+    return UnitPrint(
+        service=unit.service,
+        output=unit.output.topic,
+        kind=str(unit.output.kind),
+        nodes=_nodes(unit, [{part.name: _part(part, known) for part in parts} for parts in raw]),
+        settings=known.prints(),
+        packages=dict(sorted(reader.packages.items())),
+        policy=policy,
+        libraries=libraries(),
+        scheme=SCHEME,
+    )
+
+
+def outline(unit: Unit, *, policy: str) -> UnitPrint:
+    """The steps of an output without their meaning: enough to run one whose functions cannot be seen, not to compare.
+
+    Args:
+        unit: The output.
+        policy: What happens to records that cannot be processed.
+    """
+    return UnitPrint(
+        service=unit.service,
+        output=unit.output.topic,
+        kind=str(unit.output.kind),
+        nodes=_nodes(unit, [{} for _ in unit.nodes]),
+        policy=policy,
+        libraries=libraries(),
+        scheme=SCHEME,
+    )
+
+
+def _nodes(unit: Unit, parts: Sequence[dict[str, Part]]) -> tuple[NodePrint, ...]:
+    """The steps with their parts; one that rows pass unchanged is none, whatever it does."""
     names = node_names(unit)
-    nodes = tuple(
+    return tuple(
         NodePrint(
             name=names[number],
             operation=node.verb,
             inputs=tuple(names[_giver(unit, edge.source)] for edge in unit.into(number)),
             stateful=node.traits.keeps_state,
-            parts={part.name: _part(part, known) for part in raw[number]},
+            parts=parts[number],
             location=_text(node.location),
             columns=_columns(node),
             migrates=node.converter is not None,
@@ -60,18 +93,7 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
             traits=node.traits_here(),
         )
         for number, node in enumerate(unit.nodes)
-        if not node.traits.passes  # rows pass unchanged, whatever it does
-    )
-    return UnitPrint(
-        service=unit.service,
-        output=unit.output.topic,
-        kind=str(unit.output.kind),
-        nodes=nodes,
-        settings=known.prints(),
-        packages=dict(sorted(reader.packages.items())),
-        policy=policy,
-        libraries=libraries(),
-        scheme=SCHEME,
+        if not node.traits.passes
     )
 
 

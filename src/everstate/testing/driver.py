@@ -1,8 +1,13 @@
-"""The test driver: a whole service in the test's own process, with the engine's own kernels and pages.
+"""The test driver: a whole service in the test's own process, deployed and run as `everstate run` does, without Spark.
 
-What it does not simulate: Spark (planning, checkpoints, lost workers), a log on disk and its commits, several
-processes, and time that passes by itself. Its topics forget nothing, so `keep_history=True` has no effect. Everything
-that decides results is the engine's own code: decoding, kernels, pages, shards, encoding and Kafka's partitioner.
+Everything that decides results is the engine's own code: decoding, kernels, pages, shards and encoding, plans, the
+registry of generations, comparison, guards, migration and cutover. Only what lies below is different: the log is in
+memory, and the executor runs micro-batches in the caller's thread.
+
+What it does not simulate: Spark (its planning, checkpoints, lost workers), a log on disk, several processes, and time
+that passes by itself: nothing expires and no topic is compacted, so `keep_history=True` has no effect. The old version
+ends when an upgrade begins; on Spark it goes on until the new one is ready. A version that was replaced is not kept, so
+going back to it is a recalculation like any other.
 """
 
 from __future__ import annotations
@@ -17,21 +22,20 @@ from everstate.dsl.arguments import one_of, shown, switch, whole_number
 from everstate.dsl.service import Service
 from everstate.errors import ConfigurationError, DefinitionError
 from everstate.errors.calls import explained_class, suggestion
+from everstate.generations.deploy.options import Wishes
 from everstate.location import caller
-from everstate.plan.facts import Options
 from everstate.plan.guards import Policy
 from everstate.schema.topic_names import check_topic_name
+from everstate.testing.deployment import Deployment, seen
 from everstate.testing.schemas import Schemas
-from everstate.testing.topics import Topics
-from everstate.testing.upgrade import Change, first_run, policy
+from everstate.testing.topics import Sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from everstate.location import Location
+    from everstate.log.descriptions import Record
     from everstate.plan.actions import Plan
-    from everstate.testing.topics import StoredRecord
-    from everstate.testing.unit_run import UnitRun
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Driver(Guiding):
 
     Args:
         service: The service.
-        partitions: Partitions of every topic.
+        partitions: Partitions of every source topic; outputs have as many unless they say otherwise.
         shards: Shards of every output; results do not depend on it.
         topics: What topics hold before the first deployment: a value by key, or pairs of both. The service need not
             know these topics yet. Where it has an output that is there already, its keys are treated as those of an
@@ -115,21 +119,20 @@ class Driver(Guiding):
             raise DefinitionError(
                 f"service {service.name!r} has no output", location=location, hint="Declare one: .to('topic')"
             )
-        self._topics = Topics(partitions)
-        self._shards = shards
+        self._deployment = Deployment(partitions, shards)
         self._batching = False
         self._highest = 0
+        self._waiting: dict[str, list[Sent]] = {}
         self._schemas = Schemas()
-        self._runs: dict[str, UnitRun] = {}
-        self._retired: dict[str, UnitRun] = {}
-        units = service.units()
-        self._schemas.learn(units)
+        self._schemas.learn(service.units())
         if topics:
             self._fill(topics)
-            self._deploy(service)
-        else:
-            # Printed now: what the functions read may be changed by the time of an upgrade.
-            self._runs = {unit.output.topic: first_run(unit, service, shards) for unit in units}
+        # Printed now: what the functions read may be changed by the time of an upgrade. Whether their meaning can be
+        # seen matters only then, unless there is something to be compared with already.
+        prints, self._unseen = seen(service)
+        if topics and self._unseen is not None:
+            raise self._unseen
+        self._deployment.deploy(service, prints, Policy.APPROVE, Wishes())
 
     def _fill(self, topics: Mapping[str, Mapping[Any, Any] | Iterable[tuple[Any, Any]]]) -> None:
         if not isinstance(topics, Mapping):
@@ -139,9 +142,10 @@ class Driver(Guiding):
         for topic, content in topics.items():
             check_topic_name(topic, location=caller())
             self._schemas.allow(topic)
-            for key, value in content.items() if isinstance(content, Mapping) else content:
-                key_bytes, value_bytes = self._schemas.written(topic, key, value)
-                self._topics.append(topic, key=key_bytes, value=value_bytes, ts=0)
+            pairs = content.items() if isinstance(content, Mapping) else content
+            self._deployment.topics.ensure(topic)
+            self._waiting[topic] = [Sent(*self._schemas.written(topic, key, value), ts=0) for key, value in pairs]
+        self._flush()
 
     def send(
         self,
@@ -164,15 +168,9 @@ class Driver(Guiding):
         """
         self._check_place(ts, partition, headers)
         key_bytes, value_bytes = self._schemas.written(topic, key, value)
-        self._topics.append(
-            topic,
-            key=key_bytes,
-            value=value_bytes,
-            ts=self._highest if ts is None else ts,
-            partition=partition,
-            headers=headers,
-        )
-        self._highest = max(self._highest, self._highest if ts is None else ts)
+        ts = self._highest if ts is None else ts
+        self._waiting.setdefault(topic, []).append(Sent(key_bytes, value_bytes, ts, partition, headers))
+        self._highest = max(self._highest, ts)
         self._process()
 
     def _check_place(self, ts: object, partition: object, headers: object) -> None:
@@ -183,9 +181,9 @@ class Driver(Guiding):
                 location=location,
                 hint="Pass whole milliseconds: ts=int(moment.timestamp() * 1000)",
             )
-        if partition is not None and partition not in range(self._topics.partitions):
+        if partition is not None and partition not in range(self._deployment.topics.partitions):
             raise ConfigurationError(
-                f"partition={shown(partition)} is not one of 0 to {self._topics.partitions - 1}",
+                f"partition={shown(partition)} is not one of 0 to {self._deployment.topics.partitions - 1}",
                 location=location,
                 hint="Make a driver with more: Driver(app, partitions=3)",
             )
@@ -212,8 +210,8 @@ class Driver(Guiding):
         """Move the stream time of all source partitions to `ts` (milliseconds; by default the highest so far)."""
         self._check_place(ts, None, None)
         self._highest = max(self._highest, self._highest if ts is None else ts)
-        for run in self._runs.values():
-            run.advance(self._highest, self._topics.partitions)
+        for execution in self._deployment.executions.values():
+            execution.advance(self._highest)
 
     def upgrade(
         self,
@@ -258,33 +256,28 @@ class Driver(Guiding):
         switch("keep_topic", keep_topic, location)
         names = _names(recalculate, [output.topic for output in service.outputs], location)
         self._schemas.learn(service.units())
-        return self._deploy(service, approval, Options(recalculate=names, keep_topic=keep_topic))
-
-    def _deploy(self, new: Service, approval: str = "approve", options: Options | None = None) -> Upgrade:
-        change = Change(
-            new=new,
-            runs=self._runs,
-            retired=self._retired,
-            topics=self._topics.copy(),
-            approval=policy(approval),
-            options=options or Options(),
-            shards=self._shards,
+        prints, unseen = seen(service)
+        for hidden in (self._unseen, unseen):
+            if hidden is not None:
+                raise hidden
+        wishes = Wishes(recalculate=names, keep_topic=keep_topic, approval_command="upgrade(approval='approve')")
+        self._flush()
+        successor = self._deployment.copy()
+        done = successor.deploy(service, prints, approval, wishes)
+        self._deployment = successor
+        outputs = {action.output for action in done.plan.actions}
+        records = [self._decoded(record.topic, record) for record in done.records]
+        return Upgrade(
+            done.plan,
+            [record for record in records if record.topic in outputs],
+            [record for record in records if record.topic not in outputs],
+            done.rebuilt,
         )
-        plan = change.plan()
-        outcome = change.carry_out(plan)
-        self._schemas.learn(new.units())
-        self._topics = change.topics
-        self._runs, self._retired = outcome.runs, outcome.retired
-        records, letters = (
-            [self._decoded(topic, record) for topic, record in published]
-            for published in (outcome.records, outcome.dead_letters)
-        )
-        return Upgrade(plan, records, letters, outcome.rebuilt)
 
     def table(self, topic: str) -> dict[Any, Any]:
         """The latest value of every key on a topic, tombstones left out; sorted by the key's bytes."""
         self._schemas.require(topic)
-        latest = {record.key: record for record in self._topics.all(topic)}
+        latest = {record.key: record for record in self._all(topic)}
         live = [record for record in latest.values() if record.value is not None]
         pairs = [(self._schemas.key(topic, r.key), self._schemas.value(topic, r.value)) for r in live]
         return dict(sorted(pairs, key=lambda pair: str(pair[0])))
@@ -292,31 +285,40 @@ class Driver(Guiding):
     def records(self, topic: str) -> list[DriverRecord]:
         """All records of a topic, in the order of their publication."""
         self._schemas.require(topic)
-        return [self._decoded(topic, record) for record in self._topics.all(topic)]
+        return [self._decoded(topic, record) for record in self._all(topic)]
 
     def counts(self, topic: str) -> dict[str, int]:
         """What an output counted: dead letters (`dead`), rows dropped (`dropped.null_key`, ...)."""
-        if topic not in self._runs:
-            raise self._schemas.unknown(topic, sorted(self._runs), "The outputs are")
-        return dict(self._runs[topic].counts)
+        counts = self._deployment.counts
+        if topic not in counts:
+            raise self._schemas.unknown(topic, sorted(counts), "The outputs are")
+        return dict(counts[topic])
 
-    def _decoded(self, topic: str, record: StoredRecord) -> DriverRecord:
+    def _all(self, topic: str) -> Iterator[Record]:
+        self._flush()
+        return self._deployment.topics.all(topic)
+
+    def _decoded(self, topic: str, record: Record) -> DriverRecord:
         return DriverRecord(
             self._schemas.key(topic, record.key),
             self._schemas.value(topic, record.value),
             record.ts,
             record.partition,
             record.offset,
-            dict(record.headers),
+            dict(record.headers),  # type: ignore[arg-type]  # null only where a test has sent null
             topic,
         )
 
     def _process(self) -> None:
-        if self._batching:
-            return
-        # Once more as long as one has something to read: an output may have been declared before one that it reads.
-        while any([run.micro_batch(self._topics) for run in self._runs.values()]):  # noqa: C419 - all of them run
-            pass
+        if not self._batching:
+            self._flush()
+            self._deployment.process()
+
+    def _flush(self) -> None:
+        """Put what was sent on the topics, those of one micro-batch together."""
+        waiting, self._waiting = self._waiting, {}
+        for topic, sent in waiting.items():
+            self._deployment.topics.send(topic, sent)
 
 
 def require_service(service: object, location: Location | None) -> None:

@@ -5,7 +5,6 @@ from polars import col
 import everstate as es
 from everstate.errors import ConfigurationError, RecordError, TopicNotFoundError
 from everstate.schema.partitioner import partition_of
-from everstate.testing.topics import Topics
 
 ORDER = {"id": str, "customer": str, "amount": int}
 
@@ -206,9 +205,52 @@ def test_driver_without_partitions_or_shards_is_refused(options):
         es.testing.Driver(totals(), **options)
 
 
-def test_topics_read_gives_a_range_with_its_offsets():
-    topics = Topics(1)
-    for number in range(4):
-        topics.append("t", key=b"k", value=str(number).encode(), ts=number)
-    assert topics.read("t", 0, 1, 3).rows() == [(b"k", b"1", 1, 1), (b"k", b"2", 2, 2)]
-    assert topics.end("t") == [4]
+def test_driver_advance_moves_the_stream_time_that_rows_are_ordered_by():
+    def joined(text, row) -> str:
+        return text + row
+
+    app = es.Service("test")
+    app.stream("in", key="id", schema=str).group_by("id").aggregate(str, joined, schema=str).to("out")
+    found = {}
+    for ahead in (None, 100):
+        driver = es.testing.Driver(app, partitions=2)
+        driver.send("in", "k", "a", ts=1, partition=0)
+        if ahead is not None:
+            driver.advance(ahead)
+        with driver.batch():
+            driver.send("in", "k", "b", ts=5, partition=0)
+            driver.send("in", "k", "c", ts=3, partition=1)
+        found[ahead] = driver.table("out")["k"]
+    # Without it the row of the other partition is the earlier one; with it both have the same stream time.
+    assert found == {None: "acb", 100: "abc"}
+
+
+def test_driver_advance_before_the_first_record_is_not_forgotten():
+    app = es.Service("test")
+    app.stream("in", key="id", schema=str).group_by("id").aggregate(str, lambda text, row: text + row, schema=str).to(
+        "out"
+    )
+    driver = es.testing.Driver(app, partitions=2)
+    driver.advance(100)
+    with driver.batch():
+        driver.send("in", "k", "b", ts=5, partition=0)
+        driver.send("in", "k", "c", ts=3, partition=1)
+    assert driver.table("out") == {"k": "bc"}
+
+
+def test_driver_micro_batch_that_failed_is_repeated_as_it_was_before_the_next():
+    refused = [5]
+
+    def checked(row) -> int:
+        if row["amount"] in refused:
+            raise ValueError
+        return row["amount"]
+
+    app = es.Service("test", on_error="fail")
+    app.table("orders", key="id", schema=ORDER).map(checked).to("amounts")
+    driver = es.testing.Driver(app)
+    with pytest.raises(RecordError):
+        driver.send("orders", "o1", order(amount=5))
+    refused.clear()
+    driver.send("orders", "o1", order(amount=6))
+    assert [record.value for record in driver.records("amounts")] == [5, 6]

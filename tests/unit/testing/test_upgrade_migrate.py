@@ -176,6 +176,31 @@ def test_migrate_of_rows_that_an_aggregate_keeps_recalculates():
     assert "keeps the rows that it was given earlier" in upgrade.plan.action("out").instead
 
 
+def test_migrate_of_what_was_migrated_a_moment_ago_converts_the_converted_state():
+    def version(unit, least=0):
+        app = es.Service("shop")
+        orders = app.stream("orders", key="id", schema=ORDER)
+        totals = orders.group_by("customer").aggregate(
+            lambda: 0, lambda total, row: total + row["amount"] * unit, schema=int, migrate=lambda total: total * 10
+        )
+        totals.filter(lambda total: total >= least).to("out", on_change="migrate")
+        return app
+
+    driver = running(version(1))
+    for after in (version(10), version(100), version(100, least=5000)):
+        upgrade = driver.upgrade(after)
+        assert (kinds(upgrade), upgrade.rebuilt) == ({"out": "migrate"}, {})
+        assert driver.table("out") == running(after).table("out")
+
+
+def test_migrate_after_one_micro_batch_converts_what_it_has_left():
+    driver = es.testing.Driver(totals())
+    driver.send("orders", "o1", {"customer": "ada", "amount": 4})
+    upgrade = driver.upgrade(totals(halves=True, migrate=halved))
+    assert upgrade.rebuilt == {}
+    assert written(upgrade) == [("ada", {"total": 4, "half": 2.0})]
+
+
 # Columns that a source has got
 
 

@@ -464,3 +464,45 @@ def test_upgrade_whose_function_fails_for_good_changes_nothing():
         driver.upgrade(parsed(1, on_error="fail"))
     send(driver, ("b", "p", 4))
     assert driver.table("out") == {"a": {"x": 3}, "b": {"x": 4}}
+
+
+def test_upgrade_without_an_output_that_was_a_stream_once_removes_its_keys():
+    def table():
+        app = es.Service("s")
+        app.stream("in", key="id", schema={"x": int}).group_by("id").agg(n=es.count()).to("out")
+        numbers(app, "others").select("x").to("one")
+        return app
+
+    driver = es.testing.Driver(events(counted))
+    driver.send("in", "a", {"x": 1})
+    driver.upgrade(table())
+    upgrade = driver.upgrade(outputs("one"))
+    assert upgrade.plan.action("out").keys == 1
+    assert written(upgrade) == [("a", None)]
+    assert driver.table("out") == {}
+
+
+def test_upgrade_that_keeps_an_output_goes_on_counting():
+    driver = es.testing.Driver(parsed(5))
+    send(driver, ("a", "p", 7))
+    assert kinds(driver.upgrade(parsed(5))) == {"out": "nothing"}
+    send(driver, ("b", "p", 9))
+    assert driver.counts("out") == {"dead": 2}
+    driver.upgrade(parsed(6))
+    assert driver.counts("out") == {}
+
+
+def test_send_to_a_source_of_a_version_that_was_refused_waits_for_one_that_reads_it():
+    driver = es.testing.Driver(parsed(5, on_error="fail"))
+    send(driver, ("a", "p", 3))
+
+    def version(limit):
+        app = parsed(limit, on_error="fail")
+        numbers(app, "more").to("copied")
+        return app
+
+    with pytest.raises(RecordError):
+        driver.upgrade(version(1))
+    send(driver, ("m", "p", 1), topic="more")
+    driver.upgrade(version(5))
+    assert driver.table("copied") == {"m": {"g": "p", "x": 1}}

@@ -148,8 +148,8 @@ def _preview(action: Action, planned: Planned, site: Site, *, every: bool) -> Pr
 
 def _retired(action: Retire, log: Log, *, every: bool) -> Preview:
     table = log.latest(action.output).select("key", "value", "ts", "partition")
-    stays = table.clear() if action.keep_topic or not log.describe(action.output).config.compact else table
-    gone = difference(table.clear(), stays)
+    going = table if action.keys and not action.keep_topic else table.clear()
+    gone = difference(table.clear(), going)
     return Preview(output=action.output, counts=Counts(**gone.counts), **_samples(gone, every=every))
 
 

@@ -128,7 +128,7 @@ class Build:
         if not room or (self._preparation is not None and not self._preparation.ready()):
             return
         self._rested = time.monotonic()
-        if self.lag or not self._consistent():
+        if self._goes_on():
             self._begin_round()
         else:
             self.caught_up = True
@@ -140,7 +140,7 @@ class Build:
             EverstateError: If that fails.
         """
         self._await_round()
-        while self.lag or not self._consistent():
+        while self._goes_on():
             self._begin_round()
             self._await_round()
 
@@ -177,6 +177,11 @@ class Build:
             self._round = None
         crash_point("build.round_ended")
         self.caught_up = self.lag <= self._site.settings.recalculation_records
+
+    def _goes_on(self) -> bool:
+        """Whether there is something to do: records to read, a batch to repeat, state to convert."""
+        converts = self._preparation is not None and self._preparation.due()
+        return bool(self.lag) or converts or not self._consistent()
 
     def _consistent(self) -> bool:
         """Whether the executor has noted every batch that the log has: the next one is then a new one."""

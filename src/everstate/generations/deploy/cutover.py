@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from everstate.errors import DeploymentError
+from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.compare.difference import difference
 from everstate.generations.generation import (
     Generation,
@@ -82,7 +83,7 @@ def retire(log: Log, service: str, history: History, *, leases: tuple[Lease, ...
         gone = active.to(Status.RETIRED, now_ms=now_ms(), was_active=True)
         present = log.has_topic(output)  # somebody may have deleted it together with the code
         ends = log.end_offsets([output] if present else [])
-        removes = present and not keep_topic and log.describe(output).config.compact
+        removes = present and not keep_topic and UnitPrint.from_json(active.description).kind == "table"
         there = _latest(log, output) if removes else _NOTHING
         left = difference(_NOTHING, there)
         staged = _tombstones(log, service, output, active, left) if left.stale else []

@@ -50,10 +50,15 @@ _TEND_MOST_S: Final = 3600.0
 
 @dataclass
 class Roster:
-    """What runs at the moment: executions that publish, and generations that are being built."""
+    """What runs at the moment: executions that publish, and generations that are being built.
+
+    Attributes:
+        rebuilt: By output, why it is recalculated although its state was to be migrated.
+    """
 
     executions: dict[str, Execution] = field(default_factory=dict)
     builds: dict[str, Build] = field(default_factory=dict)
+    rebuilt: dict[str, str] = field(default_factory=dict)
 
 
 class Deployment:
@@ -202,6 +207,7 @@ class Deployment:
         """The state of the active generation is of no use: discard what was made of it, and recalculate."""
         logger.warning("Output %s is recalculated, since its state cannot be migrated: %s", output, error)
         self._roster.builds.pop(output, None)
+        self._roster.rebuilt[output] = str(error)
         why = f"State cannot be migrated: {error}"
         building = self._registry.read(output).building
         if building is not None:
@@ -312,7 +318,7 @@ class Deployment:
     @property
     def depth(self) -> int:
         """The highest level of an output."""
-        return max(self._planned.levels.values())
+        return max(self._planned.levels.values(), default=-1)
 
     def level(self, action: Action) -> int:
         """Of an action's output; one that is no longer declared comes last."""

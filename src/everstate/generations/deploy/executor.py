@@ -175,7 +175,7 @@ class Executor(Protocol):
         """
 
     def clone(self, output: str, source: Generation, target: Generation) -> Clone:
-        """Give a generation state of its own that begins where that of another one was, one batch before its last.
+        """Give a generation state of its own that begins where that of another one was, with a batch to run on it.
 
         Args:
             output: Whose generations they are.

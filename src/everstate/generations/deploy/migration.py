@@ -78,6 +78,9 @@ def begin(unit: Unit, generation: Generation, site: Site) -> None:
     crash_point("migration.before_clone")
     with _as_migration():
         found = site.executor.clone(output, active, generation)
+        converted = int(site.folder(output, active).read_migration().get("batch", -1)) + 1
+    if found.batch_id < converted:
+        raise MigrationError("the active generation has completed no micro-batch since its own state was migrated")
     folder.write_migration(of=active.number, batch=found.batch_id)
     crash_point("migration.after_clone")
     letters = standing_letters(_letters(log, dead_letter_topic(output)), way.conversion, found.end, output)
@@ -139,6 +142,10 @@ class Preparation:
             raise self._failure
         return True
 
+    def due(self) -> bool:
+        """Whether the shards have not converted their state yet: they do so in the generation's first batch."""
+        return _unconverted(self._output, self._site)
+
     def result(self) -> Migration | None:
         """What the shards need, None if they have converted their state; waits for it.
 
@@ -177,11 +184,10 @@ def _as_migration() -> Iterator[None]:
 
 
 def _migration(output: PreparedOutput, site: Site) -> Migration | None:
+    if not _unconverted(output, site):
+        return None
     document = output.folder.read_migration()
     batch = int(document["batch"])
-    # Its first batch may be run again, after a crash, although the log has it: only the executor's own note counts.
-    if (site.executor.last_batch(output.name, output.generation) or 0) > batch:
-        return None
     before = site.registry.read(output.name).numbered(int(document["of"]))
     if before is None:
         raise MigrationError("the generation whose state it began with is gone")
@@ -191,6 +197,15 @@ def _migration(output: PreparedOutput, site: Site) -> Migration | None:
     return replace(
         way.migration, sample=_sample(output, site, site.executor.batch_end(output.name, output.generation, batch))
     )
+
+
+def _unconverted(output: PreparedOutput, site: Site) -> bool:
+    """Whether the first batch of a generation that migrates has still to be run.
+
+    It may be run again, after a crash, although the log has it: only the executor's own note counts.
+    """
+    done = site.executor.last_batch(output.name, output.generation) or 0
+    return done <= int(output.folder.read_migration()["batch"])
 
 
 def _way(unit: Unit, generation: Generation, before: Generation, site: Site) -> MigrationPlan:

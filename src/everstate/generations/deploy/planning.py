@@ -65,7 +65,27 @@ class Planned:
         return note_unit(self.units[output], self.configuration)
 
 
-def make_plan(service: Service, site: Site, options: Options, net: Net | None = None) -> Planned:
+def prints_of(service: Service) -> dict[str, UnitPrint]:
+    """What the outputs of a service are at this moment, by topic.
+
+    Raises:
+        DefinitionError: If it has none, or a function whose meaning cannot be seen.
+    """
+    if not service.outputs:
+        raise DefinitionError("the service has no output", hint="Declare one with .to(TOPIC).")
+    return {
+        unit.output.topic: print_unit(unit, policy=service.on_error, settings=service.configuration)
+        for unit in service.units()
+    }
+
+
+def make_plan(
+    service: Service,
+    site: Site,
+    options: Options,
+    net: Net | None = None,
+    prints: Mapping[str, UnitPrint] | None = None,
+) -> Planned:
     """What happens if the service is started now.
 
     Args:
@@ -73,18 +93,16 @@ def make_plan(service: Service, site: Site, options: Options, net: Net | None = 
         site: Where.
         options: What is asked for.
         net: What has looked at samples already with this code.
+        prints: What the outputs are, by topic; by default what they are at this moment.
 
     Raises:
         DefinitionError: If the service has no output, or a function whose meaning cannot be seen.
     """
     declared = service.units()
-    if not declared:
-        raise DefinitionError("the service has no output", hint="Declare one with .to(TOPIC).")
     order = levels(declared)
     units = {name: unit for name in order for unit in declared if unit.output.topic == name}
-    prints = {
-        name: print_unit(unit, policy=service.on_error, settings=service.configuration) for name, unit in units.items()
-    }
+    known = prints_of(service) if prints is None else prints
+    prints = {name: known[name] for name in units}
     histories = site.registry.histories()
     facts = {
         name: _output_facts(name, units.get(name), histories.get(name), site)

@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 from everstate.errors import EverstateError, LeaseHeldError
 from everstate.generations.deploy.deployment import Deployment, Roster
 from everstate.generations.deploy.outputs import create_topics, require_sources
-from everstate.generations.deploy.planning import make_plan, require_no_drift, require_possible, unchanged
+from everstate.generations.deploy.planning import (
+    make_plan,
+    prints_of,
+    require_no_drift,
+    require_possible,
+    unchanged,
+)
 from everstate.generations.deploy.rollout import Rollout
 from everstate.generations.deploy.takeover import take_leases
 from everstate.generations.state.net import Net
 from everstate.plan.categories import Category
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from everstate.dsl.service import Service
+    from everstate.fingerprints.prints import UnitPrint
     from everstate.generations.deploy.display import Display
     from everstate.generations.deploy.options import Wishes
     from everstate.generations.deploy.planning import Planned
@@ -56,18 +63,30 @@ class Run:
         site: Where.
         wishes: What is asked for.
         ending: When it has to stop.
+        prints: What its outputs are, by topic; by default what they are when a plan is first made.
     """
 
-    def __init__(self, service: Service, site: Site, wishes: Wishes, ending: Ending) -> None:
+    def __init__(
+        self,
+        service: Service,
+        site: Site,
+        wishes: Wishes,
+        ending: Ending,
+        prints: Mapping[str, UnitPrint] | None = None,
+    ) -> None:
         self.service = service
         self.site = site
         self._wishes = wishes
         self._ending = ending
         self._net = Net(site.folder, site.code)
+        self._prints = prints
 
     def plan(self) -> Planned:
         """What happens if the service is started now; changes nothing."""
-        return make_plan(self.service, self.site, self._wishes.options(self.site.settings.shards), self._net)
+        if self._prints is None:
+            self._prints = prints_of(self.service)
+        options = self._wishes.options(self.site.settings.shards)
+        return make_plan(self.service, self.site, options, self._net, self._prints)
 
     def begin(self, announce: Callable[[Plan], None] | None = None) -> Planned:
         """Create topics and take the leases that the plan needs.

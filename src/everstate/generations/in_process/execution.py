@@ -10,14 +10,16 @@ import polars as pl
 
 from everstate.generations.deploy.executor import Tally
 from everstate.generations.generation import own_dead_letters, own_topic
-from everstate.generations.in_process.kept import ShardState
+from everstate.generations.in_process.kept import BEFORE, ShardState
+from everstate.generations.in_process.recording import Recording
 from everstate.generations.state.past import past_of
 from everstate.generations.state.topic_marks import require_ids
 from everstate.kernels.order import Order
 from everstate.kernels.output import addressed, dead_letter_records
 from everstate.kernels.pages.page_store import MemoryPages
-from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.pipeline import ShardStages, ingested, run_stages
+from everstate.kernels.stream_time import mark
 from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.settings import Settings
     from everstate.generations.in_process.kept import Kept
     from everstate.kernels.migration.convert import Migration
-    from everstate.kernels.parcel import Parcel
     from everstate.kernels.pipeline import Piece
+    from everstate.kernels.stage import Witness
     from everstate.log.archive.reading import Past
     from everstate.log.descriptions import Lease, Staged, Vector
     from everstate.log.protocol import Log
@@ -53,6 +55,8 @@ class Course:
         effects: Side effects happen although it is being built.
         end: Where it stops reading; None for never.
         migration: What its shards do to the state of an earlier version; None for nothing.
+        ordered: The order of arrival is noted although the output does not depend on it: a later version may.
+        recorded: Its first micro-batches are taken down as its sample.
     """
 
     lease: Lease
@@ -60,6 +64,8 @@ class Course:
     effects: bool = False
     end: Vector | None = None
     migration: Migration | None = None
+    ordered: bool = False
+    recorded: bool = False
 
 
 class InProcessExecution:
@@ -91,6 +97,7 @@ class InProcessExecution:
         self._past: Past = past_of(output, log, self.position)
         written = () if course.closed else (output.name, dead_letter_topic(output.name))
         self._ids = {topic: known for topic, known in generation.topics.items() if topic in (*unit.topics, *written)}
+        self._recording = self._recorded() if course.recorded else None
 
     @property
     def name(self) -> str:
@@ -124,6 +131,30 @@ class InProcessExecution:
         """The size of its pages."""
         return self._kept.size()
 
+    def advance(self, ts: int) -> None:
+        """Move the stream time of all source partitions, as a record of this timestamp would; nothing is published."""
+        kept, unit = self._kept, self._unit
+        position = self.output.generation.initial if kept.last is None else kept.end(kept.last)
+        marks = [
+            Parcel(1, MARKS, 0, mark(unit.topics.index(topic), partition, end, end, ts))
+            for topic, partition, end in vectors.positions(position)
+        ]
+        before = kept.states((BEFORE if kept.last is None else kept.last) + 1, self.output.generation.shards)
+        shards = [self._shard(number, state) for number, state in enumerate(before)]
+        run_stages([stages for stages, _ in shards], range(1, unit.depth + 1), marks)
+        kept.replace_states(_after(shards, before))
+        if self._recording is not None:
+            self._recording.end()
+
+    def _recorded(self) -> Recording:
+        """What takes down its first micro-batches; what other code has made of them is no evidence against this one."""
+        generation, known = self.output.generation, self._kept.recording
+        if known is None:
+            known = self._kept.recording = Recording(generation, self._unit)
+        if known.fingerprint != generation.fingerprint or self._stops:
+            known.end()  # a batch in which several of the recorded order are repeated cannot be evaluated alone
+        return known
+
     def _step(self) -> bool:
         """One micro-batch, if there is something to do."""
         kept, initial = self._kept, self.output.generation.initial
@@ -156,30 +187,31 @@ class InProcessExecution:
         began = time.monotonic()
         require_ids(self._ids, self._log)
         before = self._kept.states(batch, self.output.generation.shards)
-        sent, after = self.computed(before, list(self._pieces(start, end)))
+        pieces = list(self._pieces(start, end))
+        witness = None if self._recording is None else self._recording.witness(batch, self._unit, pieces)
+        sent, after = self.computed(before, pieces, witness)
         crash_point("batch.after_state")
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
         self._log.commit(self._commit(batch, start, end, staged), staged)
         crash_point("sink.after_commit")
         self._kept.complete(batch, after)
+        if self._recording is not None and witness is not None:
+            self._recording.complete(pieces, sent)
         self._count(staged, counts, start, end, began)
 
     def computed(
-        self, before: tuple[ShardState, ...], pieces: Sequence[Piece]
+        self, before: tuple[ShardState, ...], pieces: Sequence[Piece], witness: Witness | None = None
     ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
         """What a batch sends, and its shards after it; those before it stay as they are."""
         unit, migration = self._unit, self._course.migration
         shards = [self._shard(number, state) for number, state in enumerate(before)]
-        parcels = ingested(unit, pieces, self.output.generation.policy)
-        mark = "" if migration is None else migration.mark
-        due = None if mark in before[0].converted else migration  # all shards convert in the same batch
-        sent = run_stages([stages for stages, _ in shards], range(1, unit.depth + 1), parcels, due=lambda _: due)
-        after = (
-            ShardState(pages.blocks, stages.books, state.converted | {mark} - {""})
-            for (stages, pages), state in zip(shards, before, strict=True)
-        )
-        return sent, tuple(after)
+        parcels = ingested(unit, pieces, self.output.generation.policy, witness)
+        name = "" if migration is None else migration.mark
+        due = None if name in before[0].converted else migration  # all shards convert in the same batch
+        every = [stages for stages, _ in shards]
+        sent = run_stages(every, range(1, unit.depth + 1), parcels, due=lambda _: due, witness=witness)
+        return sent, _after(shards, before, name)
 
     def _shard(self, number: int, state: ShardState) -> tuple[ShardStages, MemoryPages]:
         pages = MemoryPages()
@@ -235,7 +267,7 @@ class InProcessExecution:
             token=self._course.lease.token,
             lease=self._course.lease.name,
             kind="closed" if self._course.closed else "open",
-            ordered=bool(self._unit.order_sensitive),
+            ordered=self._course.ordered or bool(self._unit.order_sensitive),
         )
 
     def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:
@@ -251,3 +283,13 @@ class InProcessExecution:
         tally.last_ms = (time.monotonic() - began) * 1000
         for name, count in counts.items():
             tally.counts[name] = tally.counts.get(name, 0) + count
+
+
+def _after(
+    shards: list[tuple[ShardStages, MemoryPages]], before: tuple[ShardState, ...], migration: str = ""
+) -> tuple[ShardState, ...]:
+    """The shards as stages have left them; with a migration, they have been through it."""
+    return tuple(
+        ShardState(pages.blocks, stages.books, state.converted | {migration} - {""})
+        for (stages, pages), state in zip(shards, before, strict=True)
+    )

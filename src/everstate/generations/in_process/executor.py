@@ -30,10 +30,19 @@ class InProcessExecutor:
         home: The folder of the service's state; only archives of sources are looked for in it.
         settings: Operational settings.
         kept: What an earlier one has kept, by output and generation: a process that died, for a simulation.
+        ordered: Note the order of arrival of every output, also of those that do not depend on it.
+        recorded: Take down the first micro-batches of each generation as its sample.
     """
 
     def __init__(
-        self, log: Log, home: Path, settings: Settings, kept: dict[tuple[str, str], Kept] | None = None
+        self,
+        log: Log,
+        home: Path,
+        settings: Settings,
+        kept: dict[tuple[str, str], Kept] | None = None,
+        *,
+        ordered: bool = False,
+        recorded: bool = False,
     ) -> None:
         self.pause = 0.0  # whoever looks does the work
         self.startup = 0.0
@@ -41,6 +50,8 @@ class InProcessExecutor:
         self._home = home
         self._settings = settings
         self._kept = {} if kept is None else kept
+        self._ordered = ordered
+        self._recorded = recorded
 
     def execution(
         self,
@@ -53,7 +64,15 @@ class InProcessExecutor:
         migration: Migration | None = None,
     ) -> InProcessExecution:
         """A generation that can be started; see `Executor`."""
-        course = Course(lease=lease, closed=closed, effects=effects, end=end, migration=migration)
+        course = Course(
+            lease=lease,
+            closed=closed,
+            effects=effects,
+            end=end,
+            migration=migration,
+            ordered=self._ordered,
+            recorded=self._recorded,
+        )
         kept = self.folder(output.name, output.generation)
         return InProcessExecution(output, kept, self._log, self._settings, course)
 

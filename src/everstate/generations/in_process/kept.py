@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import CheckpointDamagedError, CheckpointMissingError, FencedError, MigrationError
 from everstate.generations.deploy.executor import Clone
+from everstate.generations.state.samples import document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from everstate.generations.generation import Generation
+    from everstate.generations.in_process.recording import Recording
     from everstate.generations.state.folder import OutputRecord
     from everstate.kernels.pipeline import Books
     from everstate.log.descriptions import Vector
     from everstate.topology.unit import Unit
 
-#: A migration begins one batch before the last, so that many states are kept.
+#: So many states are kept: a batch that was committed may be run again on the one before it.
 _STATES: Final = 2
+#: What comes before the first batch.
+BEFORE: Final = -1
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Kept:
         self._migration: dict[str, int] = {}
         self._sample: tuple[int, dict[str, Any]] | None = None
         self._sources: dict[str, Any] | None = None
+        self.recording: Recording | None = None
         self._ends: dict[int, Vector] = {}
         self._states: dict[int, tuple[ShardState, ...]] = {}
 
@@ -95,11 +100,16 @@ class Kept:
         self._migration = dict(known)
 
     def sample_stamp(self) -> int | None:
-        """How many samples there have been; None without one."""
+        """How many samples there have been, or how much of one there is; None without one."""
+        if self.recording is not None:
+            return self.recording.stamp
         return self._sample[0] if self._sample is not None else None
 
     def read_sample(self) -> dict[str, Any] | None:
         """Some of its inputs, and what it made of them; None without them."""
+        if self.recording is not None:
+            recorded = self.recording.sample()
+            return None if recorded is None else document(recorded)
         return dict(self._sample[1]) if self._sample is not None else None
 
     def write_sample(self, document: dict[str, Any]) -> None:
@@ -118,6 +128,7 @@ class Kept:
         """The same at this moment, apart: what happens to one does not show in the other."""
         other = Kept(self.home)
         vars(other).update({name: dict(it) if isinstance(it, dict) else it for name, it in vars(self).items()})
+        other.recording = None if self.recording is None else self.recording.copy()
         return other
 
     # -- code ---------------------------------------------------------------------------------------------------------
@@ -144,13 +155,13 @@ class Kept:
     @property
     def last(self) -> int | None:
         """The last batch that is complete."""
-        return max(self._states, default=None)
+        return max((number for number in self._states if number != BEFORE), default=None)
 
     @property
     def planned(self) -> int | None:
         """The batch that was planned and not completed; None if there is none."""
-        newest = max(self._ends, default=-1)
-        return newest if newest > (-1 if self.last is None else self.last) else None
+        newest = max(self._ends, default=BEFORE)
+        return newest if newest > (BEFORE if self.last is None else self.last) else None
 
     def end(self, batch_id: int) -> Vector:
         """Where a batch ends.
@@ -181,7 +192,7 @@ class Kept:
         Raises:
             CheckpointDamagedError: If the state is not that of the batch before.
         """
-        if batch_id == 0:
+        if batch_id == 0 and BEFORE not in self._states:
             return tuple(ShardState() for _ in range(shards))
         if batch_id - 1 not in self._states or len(self._states[batch_id - 1]) != shards:
             raise CheckpointDamagedError(f"there is no state before batch {batch_id}", hint="Recalculate the output.")
@@ -195,17 +206,23 @@ class Kept:
         for old in [number for number in self._ends if number < batch_id - _STATES]:
             del self._ends[old]
 
+    def replace_states(self, states: tuple[ShardState, ...]) -> None:
+        """Put other shards in the place of what the last batch has left."""
+        self._states[BEFORE if self.last is None else self.last] = states
+
     def clone_into(self, target: Kept, initial: Vector) -> Clone:
-        """Let another generation begin one batch before the last, which it will run again.
+        """Let another generation begin where the last batch has ended; it converts its state in an empty one.
 
         Raises:
             MigrationError: If there is no such batch.
         """
         last = self.last
-        if last is None or last < 1:
-            raise MigrationError("the active generation has not completed a second micro-batch yet")
-        begin = last - 1
+        if last is None:
+            raise MigrationError("the active generation has not completed a micro-batch yet")
         target.query_id = str(uuid.uuid4())
-        target._states = {begin: self._states[begin]}
-        target._ends = {number: end for number, end in self._ends.items() if number <= last}
-        return Clone(target.query_id, begin, self.start(begin, initial), self.end(begin))
+        target._states = {last: self._states[last]}
+        target._ends = {
+            **{number: end for number, end in self._ends.items() if number <= last},
+            last + 1: self.end(last),
+        }
+        return Clone(target.query_id, last, self.start(last, initial), self.end(last))

@@ -83,12 +83,12 @@ def past_of(output: PreparedOutput, log: Log, position: Vector) -> Past:
         position: Where it is in its sources.
     """
     unit, generation, home = output.unit, output.generation, output.folder.home
-    wanted = needs(UnitPrint.from_json(generation.description))
+    archived = [t for t in unit.topics if beyond(load(log, unit.service, home, t), position.get(t, {}))]
+    wanted = needs(UnitPrint.from_json(generation.description)) if archived else {}
     whole = [
         topic
-        for topic in unit.topics
-        if beyond(load(log, unit.service, home, topic), position.get(topic, {}))
-        and (info := log.describe(topic)).config.compact
+        for topic in archived
+        if (info := log.describe(topic)).config.compact
         and (wanted.get(topic) is Need.ALL or _expired(generation, info))
     ]
     return Past(service=unit.service, folder=str(home), whole=tuple(whole), missing=generation.missing)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from everstate.generations.generation import Generation
     from everstate.generations.state.folder import StateFolder
+    from everstate.kernels.evaluation import Evaluation
     from everstate.kernels.pipeline import Piece
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
@@ -56,6 +57,9 @@ class Sample:
         steps: The digest of what each step gave; the last is the output.
         unsettled: Steps that give other results for the same records, or say that they may, with what depends on them.
         contradicts: The first step that did so without having said it; empty if none did.
+        policy: What happened to records that could not be processed: as a rule one of them must not hide the others.
+        shards: On how many shards it was evaluated.
+        tried: It was evaluated twice, so that steps which contradict themselves are known.
     """
 
     fingerprint: str
@@ -65,6 +69,9 @@ class Sample:
     steps: dict[str, str]
     unsettled: list[str]
     contradicts: str = ""
+    policy: str = "dead-letter"
+    shards: int = 1
+    tried: bool = True
 
     @property
     def records(self) -> int:
@@ -131,17 +138,25 @@ def mismatch(sample: Sample, unit: Unit) -> Mismatch | None:
     """
     same = sample.libraries == libraries()
     try:
-        found = evaluated(unit, sample.batches).steps
+        whole = _evaluated(sample, unit)
+        found = whole.steps
     except Exception as error:  # noqa: BLE001 - it did not fail before
         what = error.message if isinstance(error, EverstateError) else f"{type(error).__name__}: {error}"
         last = list(sample.steps)[-1]
         return Mismatch(f"a sample of {sample.records} records fails: {what}", last, "", libraries=not same)
     differing = [name for name, digest in sample.steps.items() if found.get(name) != digest]
-    evidence = [name for name in differing if name not in sample.unsettled]
+    doubted = sample.unsettled
+    if differing and not sample.tried:
+        doubted = unsettled(unit, whole, _evaluated(sample, unit))
+    evidence = [name for name in differing if name not in doubted]
     if not evidence or (not same and evidence[-1] != list(sample.steps)[-1]):
         return None
     what = f"a sample of {sample.records} records gives a different result"
     return Mismatch(what, evidence[0], place_of(unit, evidence[0]), libraries=not same)
+
+
+def _evaluated(sample: Sample, unit: Unit) -> Evaluation:
+    return evaluated(unit, sample.batches, policy=sample.policy, shards=sample.shards)
 
 
 def place_of(unit: Unit, step: str) -> str:
@@ -156,15 +171,20 @@ def read(folder: StateFolder) -> Sample | None:
     Raises:
         CheckpointDamagedError: If it is not what was written.
     """
-    document = folder.read_sample()
-    if document is None or document.pop("format", 1) != _FORMAT:
+    known = folder.read_sample()
+    if known is None or known.pop("format", 1) != _FORMAT:
         return None
-    batches = [[(topic, number, _frame(rows)) for topic, number, rows in batch] for batch in document["batches"]]
-    return Sample(**{**document, "batches": batches, "steps": dict(document["steps"])})
+    batches = [[(topic, number, _frame(rows)) for topic, number, rows in batch] for batch in known["batches"]]
+    return Sample(**{**known, "batches": batches, "steps": dict(known["steps"])})
 
 
 def _write(folder: StateFolder, sample: Sample) -> None:
-    document: dict[str, Any] = {
+    folder.write_sample(document(sample))
+
+
+def document(sample: Sample) -> dict[str, Any]:
+    """A sample as plain values, from which `read` makes it again."""
+    known: dict[str, Any] = {
         "format": _FORMAT,
         "fingerprint": sample.fingerprint,
         "libraries": sample.libraries,
@@ -174,7 +194,8 @@ def _write(folder: StateFolder, sample: Sample) -> None:
         "unsettled": sample.unsettled,
         "contradicts": sample.contradicts,
     }
-    folder.write_sample(document)
+    # A sample that was taken from topics is always evaluated in the same way, and does not say so.
+    return known if sample.tried else {**known, "policy": sample.policy, "shards": sample.shards, "tried": False}
 
 
 def _rows(records: pl.DataFrame) -> list[list[Any]]:

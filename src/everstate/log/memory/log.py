@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 from everstate.errors import LogError, TopicRecreatedError
@@ -80,7 +80,7 @@ class MemoryLog:
         return cls._of(store, clock, None)
 
     @classmethod
-    def _of(cls, store: Store, clock: Clock, holder: Holder | None) -> MemoryLog:
+    def _of(cls, store: Store, clock: Clock, holder: Holder | None) -> Self:
         log = cls.__new__(cls)
         log._begin(store, clock, holder)  # noqa: SLF001 - its own class
         return log
@@ -102,7 +102,7 @@ class MemoryLog:
         if self._holder is not None:
             self._store.running[self._holder] = False
 
-    def copy(self) -> MemoryLog:
+    def copy(self) -> Self:
         """The same log at this moment, apart: what happens to one does not show in the other."""
         return self._of(Store(self._state, self._store.id, self._store.running), self._clock, self._holder)
 

@@ -180,7 +180,8 @@ def test_join_state_of_a_key_deleted_on_both_sides_is_empty(play):
     history = [("left", "k", "A", 0), ("right", "k", "a", 0), ("left", "k", None, 0), ("right", "k", None, 0)]
     driver = play(text_service("outer", dashed), history, [1, 1, 1])
     assert driver.table("out") == {}
-    assert not any(pages.blocks for run in driver._runs.values() for pages in run._pages)
+    (execution,) = driver._deployment.executions.values()
+    assert execution.state_bytes() == 0
 
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])

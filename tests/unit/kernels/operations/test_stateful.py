@@ -4,7 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import everstate as es
+from everstate.kernels.ledger import Ledger
 from everstate.kernels.operations.user_state import decode
+from everstate.kernels.pages.page_store import MemoryPages
+from everstate.kernels.shard import Shard
 from tests.effort import examples
 
 SCHEMA = {"id": str, "n": int}
@@ -27,18 +30,18 @@ def values(driver):
 def held(driver):
     """All states in the driver's shards, by key."""
     found = {}
-    for run in driver._runs.values():
-        for number, pages in enumerate(run._pages):
-            from everstate.kernels.ledger import Ledger
-            from everstate.kernels.shard import Shard
-
-            book = next((b for b in run._books[number].values() if b), None)
+    for execution in driver._deployment.executions.values():
+        unit, kept = execution.output.unit, execution.output.folder
+        for state in kept.states(kept.last + 1, execution.output.generation.shards):
+            pages = MemoryPages()
+            pages.blocks = dict(state.blocks)
+            book = next((b for b in state.books.values() if b), None)
             shard = Shard(pages, book, Ledger(()))
-            for node, kind in enumerate(run.unit.nodes):
+            for node, kind in enumerate(unit.nodes):
                 if kind.operation == "stateful":
                     found |= {
                         row["$key"].decode(): decode(row["state"])
-                        for row in shard.keyed(run.unit.stores[node]).scan().to_dicts()
+                        for row in shard.keyed(unit.stores[node]).scan().to_dicts()
                     }
     return found
 
