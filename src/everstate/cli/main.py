@@ -23,6 +23,7 @@ from everstate.cli.commands.prepare import prepare
 from everstate.cli.commands.produce import produce
 from everstate.cli.commands.rollback import rollback
 from everstate.cli.commands.run import run
+from everstate.cli.commands.status import status
 from everstate.cli.commands.topic import topic_app
 from everstate.cli.exit_codes import exit_code
 from everstate.cli.help_pages import Commands
@@ -47,6 +48,7 @@ def _everstate(*, version: VersionOption = False) -> None:
 app.command()(init)
 app.command()(run)
 app.command()(plan)
+app.command()(status)
 app.command()(generations)
 app.command()(rollback)
 app.command()(discard)

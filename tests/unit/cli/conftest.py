@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from everstate.cli.commands.consume import consume
 from everstate.cli.commands.export import export
 from everstate.cli.commands.produce import produce
+from everstate.cli.commands.status import status
 from everstate.cli.commands.topic import topic_app
 
 
@@ -20,6 +21,7 @@ def everstate(tmp_path):
     app.command()(produce)
     app.command()(consume)
     app.command()(export)
+    app.command()(status)
     runner = CliRunner()
 
     def run(*arguments: str, stdin: str | bytes = "", fails: bool = False):

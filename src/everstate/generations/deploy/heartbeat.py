@@ -29,16 +29,24 @@ class Heartbeat:
         seconds: Between two signs of life.
         lost: Called once, from the heartbeat's thread, when another process has taken the lease.
         topics: The topics that the service reads and writes, tended when it is worth it: a source may have nobody else.
+        tell: Called with every sign of life: says how the work goes.
     """
 
     def __init__(
-        self, log: Log, lease: Lease, seconds: float, lost: Callable[[FencedError], None], topics: Sequence[str]
+        self,
+        log: Log,
+        lease: Lease,
+        seconds: float,
+        lost: Callable[[FencedError], None],
+        topics: Sequence[str],
+        tell: Callable[[Lease], None],
     ) -> None:
         self._log = log
         self._lease = lease
         self._seconds = seconds
         self._lost = lost
         self._topics = tuple(topics)
+        self._tell = tell
         self._ended = threading.Event()
         self._beating = threading.Thread(target=self._beat, name="everstate-heartbeat", daemon=True)
         self._tending = threading.Thread(target=self._tend, name="everstate-upkeep", daemon=True)
@@ -58,6 +66,7 @@ class Heartbeat:
         while not self._ended.wait(self._seconds):
             try:
                 self._log.heartbeat(self._lease)
+                self._tell(self._lease)
             except FencedError as error:
                 self._lost(error)
                 return

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 from everstate.errors import FencedError, LeaseHeldError
 from everstate.generations.deploy.heartbeat import Heartbeat
 from everstate.generations.generation import build_lease
+from everstate.generations.report import publish
 from everstate.log.crash import crash_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from everstate.generations.report import Reporter
     from everstate.generations.state.archiving import Archiving
     from everstate.log.descriptions import Holder, Lease
     from everstate.log.protocol import Log
@@ -58,6 +60,15 @@ class Leases:
         self._farewell = farewell
         self._held: dict[str, tuple[Lease, Heartbeat | None]] = {}
         self._archives: Archiving | None = None
+        self._reporter: Reporter | None = None
+
+    def report_with(self, reporter: Reporter) -> None:
+        """From now on, signs of life say how the work goes."""
+        self._reporter = reporter
+
+    def _tell(self, lease: Lease) -> None:
+        if self._reporter is not None:
+            publish(self._log, self._service, lease, self._reporter.report(building=lease.name != self._service))
 
     def publishes(self) -> bool:
         """Whether this process may publish."""
@@ -154,7 +165,9 @@ class Leases:
 
     def _take(self, name: str, topics: Sequence[str], *, take_over: bool = False) -> None:
         lease = self._log.acquire(name, take_over=take_over)
-        heartbeat = Heartbeat(self._log, lease, self._seconds, self._lost, topics) if self._seconds else None
+        heartbeat = (
+            Heartbeat(self._log, lease, self._seconds, self._lost, topics, self._tell) if self._seconds else None
+        )
         self._held[name] = (lease, heartbeat)
         if heartbeat is not None:
             heartbeat.start()

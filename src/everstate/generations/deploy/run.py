@@ -20,6 +20,7 @@ from everstate.generations.deploy.planning import (
 )
 from everstate.generations.deploy.rollout import Rollout
 from everstate.generations.deploy.takeover import take_leases
+from everstate.generations.report import Reporter
 from everstate.generations.state.net import Net
 from everstate.plan.categories import Category
 
@@ -155,6 +156,7 @@ class Run:
             EverstateError: If something fails; the rest has been stopped in an orderly way.
         """
         site, roster = self.site, Roster()
+        site.leases.report_with(Reporter(roster))
         checked = unchanged(planned, site) if site.leases.publishes() else {}
         deployment = Deployment(planned, site, wishes=self._wishes, roster=roster, checked=checked)
         with display(roster) as shown:
