@@ -20,7 +20,7 @@ from everstate.dsl.service import Service
 from everstate.generations.deploy.options import RunOptions
 
 #: Options of `everstate run` that are about the command, not about the run.
-OF_THE_COMMAND = {"file", "service", "assignments", "config", "quiet", "dry_run", "once"}
+OF_THE_COMMAND = {"file", "service", "assignments", "config", "quiet", "dry_run", "once", "yes"}
 COMMAND = Path(sys.executable).with_name("everstate")
 
 

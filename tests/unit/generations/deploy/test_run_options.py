@@ -8,4 +8,4 @@ from everstate.generations.deploy.settings import Settings
 
 def test_run_options_are_all_settings_and_wishes():
     known = {field.name for field in fields(Settings)} | Wishes.names()
-    assert RunOptions.__annotations__.keys() == known | {"log", "show", "session", "wishes"}
+    assert RunOptions.__annotations__.keys() == known | {"log", "show", "session", "wishes", "asks"}
