@@ -126,8 +126,9 @@ def _count(info: TopicInfo) -> str:
     return ("" if info.records is not None else "at most ") + counted(info.most_records, "record")
 
 
-def _number(info: TopicInfo) -> str:
-    return str(info.most_records) if info.records is not None else f"at most {info.most_records}"
+def _number(info: TopicInfo) -> int | str:
+    """The same for a column, which aligns numbers to the right."""
+    return info.most_records if info.records is not None else f"at most {info.most_records}"
 
 
 def _size(info: TopicInfo) -> str:
