@@ -129,7 +129,7 @@ def _row(output: OutputStatus, now: int) -> list[object]:
         "none" if output.generation is None else str(output.generation),
         f"{output.lag_records:,}{waiting}",
         batch,
-        "-" if output.rate is None else f"{output.rate:,.0f}/s",
+        "-" if output.rate is None else _speed(output.rate),
         output.dead_letters,
     ]
 
@@ -142,7 +142,11 @@ def _build(build: BuildStatus) -> str:
     if build.rate is None:
         return f"{told}; nobody is building it now"
     left = "" if build.seconds_left is None else f", {_duration(build.seconds_left)} left"
-    return f"{told}, {build.rate:,.0f}/s{left}"
+    return f"{told}, {_speed(build.rate)}{left}"
+
+
+def _speed(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 or not rate else f"{rate:.1f}/s"
 
 
 def _ago(at_ms: int, now: int) -> str:

@@ -123,6 +123,12 @@ def test_status_of_a_running_service_fits_into_80_columns():
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.parametrize(("rate", "shown"), [(None, "-"), (0.0, "0/s"), (0.33, "0.3/s"), (12_345.0, "12,345/s")])
+def test_status_rate_has_as_many_digits_as_say_something(rate, shown):
+    line = list(text(service(process("running"), output(rate=rate))))[2]
+    assert line.split()[-2] == shown
+
+
 def test_status_of_a_build_that_nobody_works_on_says_so():
     build = BuildStatus(generation=3, status="recalculating", done=1, left=3, rate=None)
     lines = list(text(service(process("stopped"), output(generation=None, rate=None, build=build))))
