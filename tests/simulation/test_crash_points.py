@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from everstate.log.crash import CRASH_POINTS
 from tests.figures import SIMULATED
 from tests.simulation.scenes import SCENES, died, points, scene
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Point
 
 pytestmark = pytest.mark.slow
 
@@ -23,15 +28,29 @@ ELSEWHERE = (
 PARTS = 2
 
 
+def recovered(name: str, point: Point) -> None:
+    """The deployment dies there, and the next process finishes it."""
+    version = scene(name)[1]
+    world = died(name, point)
+    world.send(3)
+    assert world.deploy(version) == "done", point
+    world.check(version)
+    SIMULATED["crashes"] += 1
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_deployment_that_dies_at_any_point_is_finished_by_the_next_process(name):
-    version = scene(name)[1]
-    for point in points(name):
-        world = died(name, point)
-        world.send(3)
-        assert world.deploy(version) == "done", point
-        world.check(version)
-        SIMULATED["crashes"] += 1
+    for point, hit in points(name):
+        if hit == 1:
+            recovered(name, (point, hit))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SCENES)
+def test_deployment_that_dies_when_it_meets_a_point_again_is_finished_by_the_next_process(name):
+    for point, hit in points(name):
+        if hit > 1:
+            recovered(name, (point, hit))
 
 
 @pytest.mark.long
