@@ -16,6 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
 
+@pytest.fixture(autouse=True)
+def _searched_only_here(monkeypatch):
+    """A file's folder is searched for imports from then on; other tests have modules of the same names."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
 def driver_of(name: str, **config: object) -> Driver:
     return Driver(load_service(EXAMPLES / name, config=config), partitions=3, shards=2)
 
