@@ -1,7 +1,7 @@
-"""One real Kafka broker for all tests of a session, started by the first that needs it.
+"""A real Kafka broker for the tests of each process of a session, started by the first test that needs it.
 
-The process that reports owns it: workers find it by the folder that they are told, and a lock makes sure that only
-one of them starts it. It ends with the session, and if that is killed, by itself.
+Each has its own, since tests empty the cluster and name topics as they like. The process that reports owns them all:
+they end with the session, and if that is killed, by themselves.
 
 Where Java or Maven are missing, tests on Kafka are skipped, and the summary says so; `EVERSTATE_REQUIRE_KAFKA=1` makes
 that a failure, as in CI.
@@ -32,22 +32,24 @@ def prepare() -> None:
 
 
 def finish() -> None:
-    """The owner ends the broker."""
+    """The owner ends the brokers."""
     if os.environ.get(OWNER) == str(os.getpid()):
         folder = Path(os.environ.pop(FOLDER))
         del os.environ[OWNER]
-        kafka_broker.stop(folder)
+        for started in folder.iterdir():
+            kafka_broker.stop(started)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def address() -> str:
-    """Host and port of the session's broker."""
+    """Host and port of this process's broker."""
     lack = kafka_broker.missing()
     if lack is not None:
         if os.environ.get(REQUIRED):
             pytest.fail(f"{NO_BROKER}: {lack}")
         pytest.skip(f"{NO_BROKER}: {lack}")
-    return kafka_broker.start(Path(os.environ[FOLDER]) / "shared", owner=int(os.environ[OWNER])).address
+    place = Path(os.environ[FOLDER]) / os.environ.get("PYTEST_XDIST_WORKER", "only")
+    return kafka_broker.start(place, owner=int(os.environ[OWNER])).address
 
 
 @pytest.fixture(scope="session")

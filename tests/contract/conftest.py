@@ -185,7 +185,7 @@ class KafkaBench(Bench):
 
 
 BENCHES = {"embedded": EmbeddedBench, "memory": MemoryBench, "kafka": KafkaBench}
-MARKS = {"kafka": [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]}
+MARKS = {"kafka": [pytest.mark.kafka]}
 
 
 def pytest_collection_modifyitems(config, items) -> None:

@@ -13,7 +13,7 @@ from everstate.log.crash import Crash
 from everstate.log.kafka import KafkaLog
 from tests.simulation.world import World
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka]
 
 #: Where the outcome is decided, and then all that a deployment on files and transactions meets otherwise.
 DECISIVE = ["log.commit.inside_transaction", "log.cutover.inside_transaction"]

@@ -13,7 +13,7 @@ from everstate.log.crash import intercepted
 from everstate.log.kafka.clients import Clients
 from tests.kafka.conftest import batch, table, values
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka]
 
 ELSEWHERE = Holder("another-machine", 4711, 1.0)
 

@@ -9,7 +9,7 @@ from tests.contract.conftest import KafkaBench
 from tests.contract.test_model import STEPS, check_history
 from tests.effort import examples
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 
 @settings(deadline=None, max_examples=examples(40, 8))

@@ -14,7 +14,7 @@ from scripts import kafka_broker
 from tests import brokers
 from tests.kafka.conftest import batch, frame, values
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 from everstate.log import TopicConfig
 from everstate.log.crash import VARIABLE
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 SERVICE = Path(__file__).with_name("shop_service.py")
 ORDERS = [("o1", "keyA", 5.0), ("o2", "keyB", 20.0), ("o3", "keyC", 30.0), ("o4", "keyB", 1.0)]

@@ -15,7 +15,7 @@ from everstate.log.crash import Crash, crash_at, intercepted
 from everstate.log.kafka import clients, cutovers
 from tests.kafka.conftest import batch, frame, table, values
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka]
 
 
 def committed(servers, topic):

@@ -12,6 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from everstate.log import Commit, Cutover, EmbeddedLog, TopicConfig, combined_digest
+from everstate.log.descriptions import Copy
 
 BATCHES = 4
 #: Enough for some of their files to be merged on the way.
@@ -93,7 +94,7 @@ def cut_over(log: EmbeddedLog) -> None:
         kind="cutover",
     )
     ends = log.end_offsets(["moved"])
-    documents, copies = {"generation": "2"}, {"__everstate.kept": "moved"}
+    documents, copies = {"generation": "2"}, {"__everstate.kept": Copy("moved", log.latest("moved"))}
     log.cutover(Cutover(commit=commit, leases=(lease,), expected=ends, documents=documents, copies=copies), staged)
     log.release(lease)
 
