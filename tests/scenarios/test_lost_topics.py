@@ -153,4 +153,4 @@ def test_change_that_the_fingerprint_cannot_see_is_recalculated_and_named(orders
     file.write_text("4")
     plan = plan_service(priced(file), log=world.log.url)
     assert plan.action("totals").kind == "nothing"
-    assert "warning: The step orders/map" in plain(text(plan))
+    assert "warning: totals: The step orders/map" in plain(text(plan))
