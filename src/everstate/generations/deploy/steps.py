@@ -263,16 +263,20 @@ def tidy(output: str, site: Site) -> None:
 
 
 def _sweep(history: History, site: Site) -> None:
-    """Delete what is there of generations that are no more.
+    """Delete what is there of generations that are no more, and topics whose content has been published.
 
     A process that was replaced wakes up with what it was about to do: it writes a batch into a folder that is gone by
-    then, or makes topics again. Numbers are not used twice, so nobody else can be at work on any of it.
+    then, or makes topics again. Numbers are not used twice, so nobody else can be at work on any of it. A cutover drops
+    the topics of the generation that it makes the active one; not every log can do that in the same step.
     """
     gone = history.forgotten
     site.executor.sweep(history.output, gone)
     own = own_topics(site.registry.service, history.output, site.log.topics(internal=True))
+    published = None if history.active is None else history.active.number
+    # While a cutover is under way, the active generation's topic may be the copy that it will keep.
+    settled = not any(generation.status is Status.PUBLISHING for generation in history.generations)
     for topic, number in own.items():
-        if number in gone:
+        if number in gone or (number == published and settled):
             site.log.delete_topic(topic)
 
 
