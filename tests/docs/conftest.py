@@ -97,8 +97,10 @@ class PageRun:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._names: dict[str, object] = {"__name__": "__page__"}
+        # A page's own `make` is not to speak as the one that runs the tests ("Entering directory ...").
+        outside = {name: text for name, text in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
         self._environment = {
-            **os.environ,
+            **outside,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "COLUMNS": "120",
             "NO_COLOR": "1",
