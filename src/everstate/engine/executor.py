@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
     from everstate.engine.execution import SparkExecution
     from everstate.engine.jvm.spark import Spark
-    from everstate.generations.deploy.executor import Clone
     from everstate.generations.deploy.outputs import PreparedOutput
     from everstate.generations.deploy.settings import Settings
     from everstate.generations.generation import Generation
     from everstate.kernels.migration.convert import Migration
-    from everstate.log.descriptions import Commit, Lease, Vector
+    from everstate.log.descriptions import Batch, Commit, Lease, Vector
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
 
@@ -136,7 +135,7 @@ class SparkExecutor:
         """
         return checkpoint.batch_end(self.folder(output, generation).checkpoint, batch_id)
 
-    def clone(self, output: str, source: Generation, target: Generation) -> Clone:
+    def clone(self, output: str, source: Generation, target: Generation) -> Batch:
         """A checkpoint of its own that begins where another one was; see `Executor`.
 
         Raises:

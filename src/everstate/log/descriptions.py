@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from everstate.log.digest import combined_digest
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -117,6 +119,23 @@ class Staged:
     location: str
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Which micro-batch of a generation it is.
+
+    Attributes:
+        query_id: Of the checkpoint that it belongs to: two queries of one process may not have the same.
+        batch_id: Its number there; -1 for what stands before the first.
+        start: Where in its sources it begins; the end of the batch before.
+        end: Where it ends.
+    """
+
+    query_id: str
+    batch_id: int
+    start: Vector
+    end: Vector
+
+
 @dataclass(frozen=True, kw_only=True)
 class Commit:
     """The identity of one micro-batch of one output.
@@ -147,6 +166,51 @@ class Commit:
     kind: CommitKind = "open"
     ordered: bool = True
     committed_ms: int | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        batch: Batch,
+        staged: Sequence[Staged],
+        lease: Lease,
+        *,
+        service: str,
+        output: str,
+        generation: str,
+        kind: CommitKind,
+        ordered: bool,
+    ) -> Commit:
+        """What is committed when a batch publishes.
+
+        Args:
+            batch: The batch.
+            staged: What it publishes.
+            lease: Under which.
+            service: Whose batch it is.
+            output: Of which output.
+            generation: Of which version of it.
+            kind: What it means.
+            ordered: Whether the output's results depend on the order of arrival.
+        """
+        return cls(
+            service=service,
+            output=output,
+            generation=generation,
+            query_id=batch.query_id,
+            batch_id=batch.batch_id,
+            start=batch.start,
+            end=batch.end,
+            digest=combined_digest(staged),
+            token=lease.token,
+            lease=lease.name,
+            kind=kind,
+            ordered=ordered,
+        )
+
+    @property
+    def batch(self) -> Batch:
+        """Which batch it is."""
+        return Batch(self.query_id, self.batch_id, self.start, self.end)
 
     @property
     def lease_name(self) -> str:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from everstate.engine.checkpoint.checkpoint import batch_vectors, numbers
 from everstate.errors import CheckpointMissingError, MigrationError
-from everstate.generations.deploy.executor import Clone
 from everstate.generations.state.folder import write_file
+from everstate.log.descriptions import Batch
 from everstate.log.durable import sync_folder
 from everstate.log.private import make_private
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 
 
-def clone(source: Path, target: Path, initial: Vector) -> Clone:
+def clone(source: Path, target: Path, initial: Vector) -> Batch:
     """Make a checkpoint like another one; it is complete or not there.
 
     Args:
@@ -50,7 +50,7 @@ def clone(source: Path, target: Path, initial: Vector) -> Clone:
             raise MigrationError("the active generation has not completed a second micro-batch yet")
         last = done[-1] - 1
         try:
-            found = Clone(str(uuid.uuid4()), last, *batch_vectors(source, last, initial))
+            found = Batch(str(uuid.uuid4()), last, *batch_vectors(source, last, initial))
             _fill(source, partial, found)
         except (FileNotFoundError, CheckpointMissingError):
             continue
@@ -61,7 +61,7 @@ def clone(source: Path, target: Path, initial: Vector) -> Clone:
     raise MigrationError(f"the checkpoint of the active generation changed whenever it was copied: {source}")
 
 
-def _fill(source: Path, target: Path, found: Clone) -> None:
+def _fill(source: Path, target: Path, found: Batch) -> None:
     for log, newest in (("offsets", found.batch_id + 1), ("commits", found.batch_id)):
         for number in numbers(source / log):
             if number <= newest:

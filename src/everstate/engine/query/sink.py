@@ -12,8 +12,7 @@ from everstate.generations.deploy.executor import Tally
 from everstate.generations.state.topic_marks import require_ids
 from everstate.log import vectors
 from everstate.log.crash import crash_point
-from everstate.log.descriptions import Commit, Staged
-from everstate.log.digest import combined_digest
+from everstate.log.descriptions import Batch, Commit, Staged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,17 +89,13 @@ class Sink:
     def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
         if self._query_id is None:
             self._query_id = json.loads((self._checkpoint / "metadata").read_bytes())["id"]
-        return Commit(
+        return Commit.of(
+            Batch(self._query_id, batch_id, start, end),
+            staged,
+            self._lease,
             service=self._job.service,
             output=self._job.output,
             generation=self._job.generation,
-            query_id=self._query_id,
-            batch_id=batch_id,
-            start=start,
-            end=end,
-            digest=combined_digest(staged),
-            token=self._lease.token,
-            lease=self._lease.name,
             kind=self._kind,
             ordered=self._ordered,
         )

@@ -19,8 +19,7 @@ from everstate.generations.generation import (
 from everstate.generations.registry import document, event, now_ms, to_json
 from everstate.kernels.output import RECORD, with_headers
 from everstate.log.crash import crash_point
-from everstate.log.descriptions import Commit, Copy, Cutover
-from everstate.log.digest import combined_digest
+from everstate.log.descriptions import Batch, Commit, Copy, Cutover
 from everstate.schema.partitioner import partition_of
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
@@ -106,17 +105,13 @@ def _tombstones(log: Log, service: str, output: str, generation: Generation, lef
 def _closing(log: Log, service: str, output: str, generation: Generation, lease: Lease, staged: list[Staged]) -> Commit:
     """The commit of a cutover: the last batch of the generation that it belongs to."""
     last = log.last_commit(service, output, generation.name)
-    return Commit(
+    return Commit.of(
+        last.batch if last else Batch("", -1, generation.initial, generation.initial),
+        staged,
+        lease,
         service=service,
         output=output,
         generation=generation.name,
-        query_id=last.query_id if last else "",
-        batch_id=last.batch_id if last else -1,
-        start=last.start if last else generation.initial,
-        end=last.end if last else generation.initial,
-        digest=combined_digest(staged),
-        token=lease.token,
-        lease=lease.name,
         kind="cutover",
         ordered=last.ordered if last else True,
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from everstate.generations.generation import Generation
     from everstate.generations.state.folder import StateFolder
     from everstate.kernels.migration.convert import Migration
-    from everstate.log.descriptions import Commit, Lease, Vector
+    from everstate.log.descriptions import Batch, Commit, Lease, Vector
     from everstate.topology.unit import Unit
 
 
@@ -39,23 +39,6 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     last_ms: float = 0.0
     position: Vector = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Clone:
-    """Where state that was cloned stands.
-
-    Attributes:
-        query_id: Its own: two queries of one process may not have the same.
-        batch_id: The last batch that it holds.
-        start: Where that batch began.
-        end: Where it ended.
-    """
-
-    query_id: str
-    batch_id: int
-    start: Vector
-    end: Vector
 
 
 class Execution(Protocol):
@@ -174,13 +157,16 @@ class Executor(Protocol):
             StateError: If that is not known.
         """
 
-    def clone(self, output: str, source: Generation, target: Generation) -> Clone:
+    def clone(self, output: str, source: Generation, target: Generation) -> Batch:
         """Give a generation state of its own that begins where that of another one was, with a batch to run on it.
 
         Args:
             output: Whose generations they are.
             source: The one whose state it is.
             target: The one that gets it.
+
+        Returns:
+            The last batch that the state holds now, under an id of its own.
 
         Raises:
             MigrationError: If there is no batch to begin after.

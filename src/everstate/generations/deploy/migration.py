@@ -30,7 +30,6 @@ from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Commit
-from everstate.log.digest import combined_digest
 from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
@@ -87,24 +86,17 @@ def begin(unit: Unit, generation: Generation, site: Site) -> None:
     staged = log.stage_all(
         own_dead_letters(unit.service, output, generation), with_headers(letters, unit.service, active.name)
     )
-    lease = site.leases.building()
-    log.commit(
-        Commit(
-            service=unit.service,
-            output=output,
-            generation=generation.name,
-            query_id=found.query_id,
-            batch_id=found.batch_id,
-            start=found.start,
-            end=found.end,
-            digest=combined_digest(staged),
-            token=lease.token,
-            lease=lease.name,
-            kind="closed",
-            ordered=bool(unit.order_sensitive),
-        ),
+    commit = Commit.of(
+        found,
         staged,
+        site.leases.building(),
+        service=unit.service,
+        output=output,
+        generation=generation.name,
+        kind="closed",
+        ordered=bool(unit.order_sensitive),
     )
+    log.commit(commit, staged)
     crash_point("migration.after_commit")
     with _as_migration():
         prepared(unit, generation, site)  # Spark would take state that is not there for empty state

@@ -23,8 +23,7 @@ from everstate.kernels.stream_time import mark
 from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
-from everstate.log.descriptions import Commit
-from everstate.log.digest import combined_digest
+from everstate.log.descriptions import Batch, Commit
 from everstate.log.stops import Stops
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
@@ -255,17 +254,13 @@ class InProcessExecution:
         return staged, counts
 
     def _commit(self, batch: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
-        return Commit(
+        return Commit.of(
+            Batch(self._kept.query_id, batch, start, end),
+            staged,
+            self._course.lease,
             service=self._unit.service,
             output=self.name,
             generation=self.output.generation.name,
-            query_id=self._kept.query_id,
-            batch_id=batch,
-            start=start,
-            end=end,
-            digest=combined_digest(staged),
-            token=self._course.lease.token,
-            lease=self._course.lease.name,
             kind="closed" if self._course.closed else "open",
             ordered=self._course.ordered or bool(self._unit.order_sensitive),
         )

@@ -12,12 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from everstate.generations.deploy.executor import Clone
     from everstate.generations.deploy.outputs import PreparedOutput
     from everstate.generations.deploy.settings import Settings
     from everstate.generations.generation import Generation
     from everstate.kernels.migration.convert import Migration
-    from everstate.log.descriptions import Commit, Lease, Vector
+    from everstate.log.descriptions import Batch, Commit, Lease, Vector
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
 
@@ -112,7 +111,7 @@ class InProcessExecutor:
         """
         return self.folder(output, generation).end(batch_id)
 
-    def clone(self, output: str, source: Generation, target: Generation) -> Clone:
+    def clone(self, output: str, source: Generation, target: Generation) -> Batch:
         """State of its own that begins where that of another generation was; see `Executor`.
 
         Raises:

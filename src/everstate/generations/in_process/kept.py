@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import CheckpointDamagedError, CheckpointMissingError, FencedError, MigrationError
-from everstate.generations.deploy.executor import Clone
 from everstate.generations.state.samples import document
+from everstate.log.descriptions import Batch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,7 +210,7 @@ class Kept:
         """Put other shards in the place of what the last batch has left."""
         self._states[BEFORE if self.last is None else self.last] = states
 
-    def clone_into(self, target: Kept, initial: Vector) -> Clone:
+    def clone_into(self, target: Kept, initial: Vector) -> Batch:
         """Let another generation begin where the last batch has ended; it converts its state in an empty one.
 
         Raises:
@@ -225,4 +225,4 @@ class Kept:
             **{number: end for number, end in self._ends.items() if number <= last},
             last + 1: self.end(last),
         }
-        return Clone(target.query_id, last, self.start(last, initial), self.end(last))
+        return Batch(target.query_id, last, self.start(last, initial), self.end(last))
