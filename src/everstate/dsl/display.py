@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
@@ -48,12 +49,12 @@ class Display:
         )
 
 
-class Displayed:
+class Displayed(ABC):
     """Shows itself by what `_display` says."""
 
+    @abstractmethod
     def _display(self) -> Display:
         """What is to be shown."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self._display().text
