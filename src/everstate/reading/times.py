@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from everstate.errors import ConfigurationError
-
-_AGO: Final = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+from everstate.schema import durations
 
 
 def milliseconds_since_1970(time: datetime | str, *, now: datetime | None = None) -> int:
     """A moment as records have it; one without a time zone is in UTC, as `everstate consume` prints them.
 
     Args:
-        time: A datetime; or text: an ISO date or time, or how long ago (`90s`, `15m`, `2h`, `7d`, `1w`).
+        time: A datetime; or text: an ISO date or time, or how long ago (`90s`, `15m`, `1h30m`, `7d`, `1w`).
         now: What "ago" counts from; by default the present.
 
     Raises:
@@ -34,10 +30,10 @@ def milliseconds_since_1970(time: datetime | str, *, now: datetime | None = None
 
 
 def _parsed(text: str, now: datetime) -> datetime:
-    ago = _AGO.fullmatch(text.strip().lower())
+    ago = durations.parsed(text.strip().lower().removesuffix(" ago"))
     try:
         if ago is not None:
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return now - timedelta(milliseconds=ago)
         return datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         raise ConfigurationError(

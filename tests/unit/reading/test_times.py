@@ -21,6 +21,7 @@ DAY = 86_400_000
         ("1w", 2 * DAY),
         ("36h ago", 7.5 * DAY),
         ("90s", 9 * DAY - 90_000),
+        ("1d12h", 7.5 * DAY),
         ("15m", 9 * DAY - 900_000),
         (datetime(1970, 1, 2), DAY),  # noqa: DTZ001 - one without a zone is in UTC
         (datetime(1970, 1, 2, 2, tzinfo=timezone(timedelta(hours=2))), DAY),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from everstate.cli import durations
 from everstate.cli.columns import aligned, size
 from everstate.cli.help_pages import Commands
 from everstate.cli.log_option import LogOption, open_existing, open_new
@@ -18,6 +17,7 @@ from everstate.generations.usage import uses
 from everstate.log import TopicConfig
 from everstate.log.descriptions import DAY_MS
 from everstate.plan.words import counted
+from everstate.schema import durations
 
 if TYPE_CHECKING:
     from everstate.log import TopicInfo

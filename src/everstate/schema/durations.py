@@ -21,12 +21,25 @@ def milliseconds(text: str) -> int:
         >>> milliseconds("1h30m")
         5400000
     """
-    compact = text.replace(" ", "").lower()
-    parts = _FORM.findall(compact)
-    if not parts or "".join(number + unit for number, unit in parts) != compact:
+    length = parsed(text)
+    if length is None:
         raise ConfigurationError(
             f"{text!r} is not a duration", hint="Write a number and a unit: 500ms, 45s, 30m, 12h, 7d, 2w, or 1h30m."
         )
+    return length
+
+
+def parsed(text: str) -> int | None:
+    """The length in milliseconds; None if the text is not a duration.
+
+    Example:
+        >>> parsed("soon") is None
+        True
+    """
+    compact = text.replace(" ", "").lower()
+    parts = _FORM.findall(compact)
+    if not parts or "".join(number + unit for number, unit in parts) != compact:
+        return None
     return sum(int(number) * _UNITS_MS[unit] for number, unit in parts)
 
 

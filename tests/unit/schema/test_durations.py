@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everstate.cli.durations import milliseconds, readable
 from everstate.errors import ConfigurationError
+from everstate.schema.durations import milliseconds, readable
 
 
 @given(st.integers(0, 10**12))
