@@ -1,8 +1,9 @@
-"""The options that every command on a service has."""
+"""The options that commands on a service have in common."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from everstate.cli.completion import service_names
 from everstate.cli.log_option import require_log
-from everstate.cli.service_file import is_left_out, service_name
+from everstate.cli.service_file import is_left_out, load_service, read_config, service_name
 from everstate.errors.secrets import MASK, is_secret, masked
 from everstate.generations.deploy.settings import choose_log
 
@@ -51,6 +52,41 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServiceOptions:
+    """Which service is meant, with which configuration, and where it is."""
+
+    service: ServiceName = None
+    log: LogPath = None
+    assignments: Assignments = None
+    config: ConfigFile = None
+    state_dir: StateDir = None
+
+    def load(self, file: str | None) -> Service:
+        """The service.
+
+        Raises:
+            ConfigurationError: If there is no such service, or its configuration cannot be read.
+        """
+        return load_service(file, service=self.service, config=read_config(self.config, self.assignments or []))
+
+    def typed(self, file: str | None) -> str:
+        """The service with these options, for commands in hints; secrets are not repeated.
+
+        Example:
+            >>> ServiceOptions(assignments=["least=5", "api_token=x"]).typed("shop.py")
+            "shop.py --set least=5 --set 'api_token=***'"
+        """
+        words = [service_name(file)]
+        named = {"--service": self.service, "--log": self.log, "--state-dir": self.state_dir, "--config": self.config}
+        for option, value in named.items():
+            words += [] if value is None else [option, masked(str(value))]
+        for assignment in self.assignments or []:
+            name, sign, _ = assignment.partition("=")
+            words += ["--set", f"{name}{sign}{MASK}" if is_secret(name) else masked(assignment)]
+        return shlex.join(words)
+
+
 def existing_log(log: str | None, service: Service) -> str:
     """The address of a log that must be there: a command that only looks leaves no empty log behind.
 
@@ -70,27 +106,3 @@ def service_and_rest(first: str | None, rest: Sequence[str]) -> tuple[str | None
     if first is None or not is_left_out(first):
         return first, list(rest)
     return None, [first, *rest]
-
-
-def as_typed(
-    file: str | Path | None,
-    *,
-    service: str | None = None,
-    log: str | None = None,
-    assignments: Sequence[str] | None = None,
-    config: Path | None = None,
-    state_dir: Path | None = None,
-) -> str:
-    """The service with the options that say which version is meant, for commands in hints; secrets are not repeated.
-
-    Example:
-        >>> as_typed(Path("shop.py"), assignments=["least=5", "api_token=x"])
-        "shop.py --set least=5 --set 'api_token=***'"
-    """
-    words = [service_name(file)]
-    for option, value in (("--service", service), ("--log", log), ("--state-dir", state_dir), ("--config", config)):
-        words += [] if value is None else [option, masked(str(value))]
-    for assignment in assignments or []:
-        name, sign, _ = assignment.partition("=")
-        words += ["--set", f"{name}{sign}{MASK}" if is_secret(name) else masked(assignment)]
-    return shlex.join(words)

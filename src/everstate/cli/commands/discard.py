@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from everstate.cli.service_file import load_service
-from everstate.cli.service_options import (
-    LogPath,
-    ServiceFile,
-    ServiceName,
-    StateDir,
-    as_typed,
-    existing_log,
-    service_and_rest,
-)
+from everstate.cli.option_groups import grouped
+from everstate.cli.service_options import ServiceFile, ServiceOptions, existing_log, service_and_rest
 
 if TYPE_CHECKING:
     from everstate.generations.deploy.options import RunOptions
 
 
+@grouped
 def discard(
     file: ServiceFile = None,
     which: Annotated[
@@ -33,20 +26,18 @@ def discard(
     ] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which one it would be.")] = False,
-    service: ServiceName = None,
-    log: LogPath = None,
-    state_dir: StateDir = None,
+    chosen: ServiceOptions,
 ) -> None:
     """Discard a generation that was prepared or replaced; never the active one."""
     file, rest = service_and_rest(file, which or [])
     output, number = _which(rest)
-    described = load_service(file, service=service)
+    described = chosen.load(file)
     from everstate.engine.commands import discarding  # noqa: PLC0415 - a mistake in the file shows first
 
     given: RunOptions = {
-        "log": existing_log(log, described),
-        "state_dir": state_dir,
-        "file": as_typed(file, service=service, log=log, state_dir=state_dir),
+        "log": existing_log(chosen.log, described),
+        "state_dir": chosen.state_dir,
+        "file": chosen.typed(file),
     }
     gone = discarding.discard(described, output, number, dry_run=dry_run, **given)
     verb = "would be" if dry_run else "is"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from everstate.cli.columns import aligned, size
-from everstate.cli.service_file import load_service
-from everstate.cli.service_options import AsJson, LogPath, ServiceFile, ServiceName, StateDir, existing_log
+from everstate.cli.option_groups import grouped
+from everstate.cli.service_options import AsJson, ServiceFile, ServiceOptions, existing_log
 
 if TYPE_CHECKING:
     from everstate.engine.commands.inventory import Inventory
@@ -21,6 +21,7 @@ _COUNTS: Final = ("new", "changed", "stale", "unchanged")
 _HEADER: Final = ("OUTPUT", "GENERATION", "STATUS", "SINCE", "FINGERPRINT", "SHARDS", "STATE", "TOPICS", "RECORDS")
 
 
+@grouped
 def generations(
     file: ServiceFile = None,
     *,
@@ -28,15 +29,13 @@ def generations(
         bool, typer.Option("--audit", help="What has happened: who, when, why, and what it wrote.")
     ] = False,
     as_json: AsJson = False,
-    service: ServiceName = None,
-    log: LogPath = None,
-    state_dir: StateDir = None,
+    chosen: ServiceOptions,
 ) -> None:
     """List the generations of a service's outputs, and the space they take."""
-    described = load_service(file, service=service)
+    described = chosen.load(file)
     from everstate.engine.commands.inventory import inventory  # noqa: PLC0415 - a mistake in the file shows first
 
-    found = inventory(described, log=existing_log(log, described), state_dir=state_dir)
+    found = inventory(described, log=existing_log(chosen.log, described), state_dir=chosen.state_dir)
     if as_json:
         typer.echo(_document(found, audit=audit))
     elif not found.entries and not found.audit:

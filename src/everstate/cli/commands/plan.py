@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from everstate.cli.exit_codes import CHANGES, exit_code
+from everstate.cli.option_groups import asked, grouped
 from everstate.cli.plan_text import limits, print_plan
-from everstate.cli.service_file import load_service, read_config
-from everstate.cli.service_options import (
-    AsJson,
-    Assignments,
-    ConfigFile,
-    LogPath,
-    Quiet,
-    ServiceFile,
-    ServiceName,
-    StateDir,
-    as_typed,
-    existing_log,
-)
+from everstate.cli.run_options import PlanOptions
+from everstate.cli.service_options import AsJson, Quiet, ServiceFile, ServiceOptions, existing_log
 from everstate.errors import ConfigurationError
 from everstate.plan.document import to_json
 from everstate.plan.refusals import refusal
 from everstate.plan.shown.markdown import markdown
 
 if TYPE_CHECKING:
+    from everstate.generations.deploy.options import RunOptions
     from everstate.generations.deploy.settings import Settings
     from everstate.plan.actions import Plan
 
@@ -47,6 +37,7 @@ Form = Annotated[
 ]
 
 
+@grouped
 def plan(  # noqa: PLR0913 - each option is a parameter
     file: ServiceFile = None,
     *,
@@ -57,47 +48,26 @@ def plan(  # noqa: PLR0913 - each option is a parameter
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the plan to a file, for: everstate run --plan FILE")
     ] = None,
-    recalculate: Annotated[
-        list[str] | None, typer.Option(metavar="OUTPUT", help="Rebuild an output even if nothing has changed.")
-    ] = None,
-    accept_truncated: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="Continue with what is left of a source's history.")
-    ] = None,
-    keep_topic: Annotated[
-        bool, typer.Option("--keep-topic", help="Keep the topics of outputs that are no longer declared.")
-    ] = False,
-    shards: Annotated[int | None, typer.Option(help="Shards of the outputs.")] = None,
-    effects: Annotated[
-        bool, typer.Option("--effects", help="With --preview, side effects happen in the recalculation.")
-    ] = False,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="End with 10 if the plan has changes.")
     ] = False,
-    service: ServiceName = None,
-    log: LogPath = None,
-    assignments: Assignments = None,
-    config: ConfigFile = None,
-    state_dir: StateDir = None,
+    chosen: ServiceOptions,
     quiet: Quiet = False,
+    planning: PlanOptions,
 ) -> None:
     """Print what a run of the service would change, and why. Changes nothing; a preview publishes nothing."""
-    described = load_service(file, service=service, config=read_config(config, assignments or []))
+    described = chosen.load(file)
     from everstate.engine.commands.preview import plan_service, preview_service  # noqa: PLC0415 - a mistake in the file shows first
     from everstate.generations.deploy.settings import Settings  # noqa: PLC0415 - as above
 
-    make = partial(preview_service, every=every) if preview else plan_service
-    made = make(
-        described,
-        log=existing_log(log, described),
-        show=False if quiet else None,
-        state_dir=state_dir,
-        shards=shards,
-        recalculate=recalculate or (),
-        accept_truncated=accept_truncated or (),
-        keep_topic=keep_topic,
-        effects=effects,
-        file=as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir),
-    )
+    given: RunOptions = {
+        **asked(planning),
+        "log": existing_log(chosen.log, described),
+        "state_dir": chosen.state_dir,
+        "show": False if quiet else None,
+        "file": chosen.typed(file),
+    }
+    made = preview_service(described, every=every, **given) if preview else plan_service(described, **given)
     report(made, Settings.resolve(), form="json" if as_json else format, out=out)
     for refused in made.refusals:
         raise typer.Exit(exit_code(refusal(refused)))

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from everstate.cli.option_groups import grouped
 from everstate.cli.plan_text import print_plan
-from everstate.cli.service_file import load_service, read_config, service_name
-from everstate.cli.service_options import (
-    Assignments,
-    ConfigFile,
-    LogPath,
-    Quiet,
-    ServiceFile,
-    ServiceName,
-    StateDir,
-    as_typed,
-    existing_log,
-    service_and_rest,
-)
+from everstate.cli.run_options import Approve, DryRun
+from everstate.cli.service_file import service_name
+from everstate.cli.service_options import Quiet, ServiceFile, ServiceOptions, existing_log, service_and_rest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.engine.commands.rollback import Restored
+    from everstate.generations.deploy.options import RunOptions
 
 
-def rollback(  # noqa: PLR0913 - each option is a parameter
+@grouped
+def rollback(
     file: ServiceFile = None,
     outputs: Annotated[
         list[str] | None,
@@ -38,41 +31,36 @@ def rollback(  # noqa: PLR0913 - each option is a parameter
     to: Annotated[
         int | None, typer.Option(metavar="N", help="Which generation; by default the one that was active last.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would happen, and end.")] = False,
-    approve: Annotated[bool, typer.Option("--approve", help="It may remove what it has to.")] = False,
-    service: ServiceName = None,
-    log: LogPath = None,
-    assignments: Assignments = None,
-    config: ConfigFile = None,
-    state_dir: StateDir = None,
+    dry_run: DryRun = False,
+    approve: Approve = False,
+    chosen: ServiceOptions,
     quiet: Quiet = False,
 ) -> None:
     """Go back to a generation that is still kept: without a replay, with the code archived with it.
 
     Ends when that generation is the active one. A process that runs the service is replaced and stops.
     """
-    file, outputs = service_and_rest(file, outputs or [])
-    described = load_service(file, service=service, config=read_config(config, assignments or []))
+    file, names = service_and_rest(file, outputs or [])
+    described = chosen.load(file)
     from everstate.engine.commands.rollback import plan_rollback, roll_back  # noqa: PLC0415 - a mistake in the file shows first
     from everstate.generations.deploy.settings import Settings  # noqa: PLC0415 - as above
 
-    names = outputs
-    typed = as_typed(file, service=service, log=log, assignments=assignments, config=config, state_dir=state_dir)
-    given: dict[str, Any] = {
-        "log": existing_log(log, described),
-        "to": to,
-        "state_dir": state_dir,
+    typed = chosen.typed(file)
+    given: RunOptions = {
+        "log": existing_log(chosen.log, described),
+        "state_dir": chosen.state_dir,
         "approve": approve,
         "file": typed,
         "approval_command": _command(typed, names, to),
     }
-    plan = plan_rollback(described, names, **given)
+    plan = plan_rollback(described, names, to=to, **given)
     if dry_run:
         print_plan(plan, Settings.resolve(), command=_command(typed, names, to, approve=False))
         return
     if not quiet:
         print_plan(plan, Settings.resolve(), doing=True, stderr=True)
-    done = roll_back(described, names, show=False if quiet else None, **given)
+    given["show"] = False if quiet else None
+    done = roll_back(described, names, to=to, **given)
     for line in _told(done, service_name(file), typed):
         typer.echo(line)
 
