@@ -10,6 +10,7 @@ from everstate.dsl.arguments import shown
 from everstate.dsl.functions import function
 from everstate.errors import SchemaError, UnknownColumnError
 from everstate.topology.expressions import rows, trial
+from everstate.topology.expressions.python_text import python_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +64,7 @@ def resolve_one(expression: pl.Expr, schema: Mapping[str, pl.DataType], location
     found = resolve([expression], schema, location)
     if len(found) != 1:
         raise SchemaError(
-            f"one column is needed here, but this gives {', '.join(found) or 'none'}: {expression}",
+            f"one column is needed here, but this gives {', '.join(found) or 'none'}: {python_text(expression)}",
             location=location,
             hint="Combine them: pl.all_horizontal(...), pl.sum_horizontal(...), or one expression for each.",
         )
@@ -92,7 +93,7 @@ def predicate(
         dtype = resolve_one(expression, schema.polars, location)
         if dtype != pl.Boolean:
             raise SchemaError(
-                f"a filter needs true or false, but this gives {dtype}: {expression}",
+                f"a filter needs true or false, but this gives {dtype}: {python_text(expression)}",
                 location=location,
                 hint="Compare it: col('amount') > 0",
             )

@@ -17,6 +17,7 @@ import polars as pl
 
 from everstate.errors import FunctionError, SchemaError
 from everstate.schema.schema import Schema
+from everstate.topology.expressions.python_text import python_text
 from everstate.topology.functions import Function
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _name(part: Any) -> str:
 def _shown(part: object) -> str:
     """What was passed, without an address in memory or the thousand lines of a frame."""
     if isinstance(part, pl.Expr):
-        return f"the expression {part}"
+        return f"the expression {python_text(part)}"
     if part is None or isinstance(part, (str, int, float, bytes)):
         text = repr(part)
         return text if len(text) <= 60 else f"{text[:60]}..."

@@ -14,6 +14,7 @@ from everstate.errors import NameClashError, SchemaError, UnsupportedError
 from everstate.errors.calls import suggestion
 from everstate.schema.schema import Schema
 from everstate.topology.aggregates import Leaves, leaf_dtype
+from everstate.topology.expressions.python_text import python_text
 from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def _output_name(expression: pl.Expr, location: Location | None) -> str:
         return expression.meta.output_name()
     except pl.exceptions.PolarsError:
         raise SchemaError(
-            f"agg() needs one column per aggregate, but this gives several: {expression}",
+            f"agg() needs one column per aggregate, but this gives several: {python_text(expression)}",
             location=location,
             hint="Name them: agg(a=col('a').sum(), b=col('b').sum())",
         ) from None

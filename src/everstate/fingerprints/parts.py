@@ -15,6 +15,7 @@ from everstate.fingerprints.reach import Reach
 from everstate.fingerprints.tree import Tree, atom
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
+from everstate.topology.expressions.python_text import python_text
 from everstate.topology.functions import Function
 from everstate.topology.nodes import Keying
 
@@ -142,7 +143,7 @@ class PartReader:
         leaves = {leaf.column: self._leaf(leaf) for leaf in node.leaves}
         for name, result in node.results:
             tree = _with_leaves(expression(result, node.location, self._package), leaves)
-            text = str(result)
+            text = python_text(result)
             for leaf in sorted(node.leaves, key=lambda leaf: -len(leaf.column)):
                 text = text.replace(f'col("{leaf.column}")', _leaf_text(leaf))
             yield RawPart(f"column {name}", "expression", tree, _shortened(text))
@@ -155,7 +156,7 @@ class PartReader:
         return ["aggregate", kind, *inner, *(atom(part) for part in (leaf.k, leaf.q, leaf.ddof))]
 
     def _expression(self, name: str, kind: PartKind, given: pl.Expr) -> RawPart:
-        return RawPart(name, kind, expression(given, self._location, self._package), _shortened(str(given)))
+        return RawPart(name, kind, expression(given, self._location, self._package), _shortened(python_text(given)))
 
     def _function(self, name: str, kind: PartKind, given: Function) -> RawPart:
         reach = Reach(given.location or self._location)
@@ -182,7 +183,7 @@ def _with_leaves(tree: Tree, leaves: dict[str, Tree]) -> Tree:
 
 
 def _leaf_text(leaf: Leaf) -> str:
-    return f"{leaf.kind}({'' if leaf.input is None else leaf.input})"
+    return f"{leaf.kind}({'' if leaf.input is None else python_text(leaf.input)})"
 
 
 def _column_name(column: pl.Expr, place: int) -> str:

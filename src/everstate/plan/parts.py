@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from everstate.plan.categories import Category, Difference
 from everstate.plan.matching import source_topic
+from everstate.topology.expressions.python_text import python_text
 from everstate.topology.names import noun
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def called(node: NodePrint) -> str:
 
 
 def joined(parts: Iterable[Part | None]) -> str | None:
-    """The texts of parts."""
-    return ", ".join(part.text for part in parts if part is not None) or None
+    """The texts of parts; earlier versions kept expressions as Polars prints them."""
+    return ", ".join(python_text(part.text) for part in parts if part is not None) or None
 
 
 def _by_hand(changed: list[Both], node: NodePrint, *, fed_otherwise: bool) -> list[Both]:

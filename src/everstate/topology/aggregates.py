@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from everstate.errors import UnsupportedError
+from everstate.topology.expressions.python_text import python_text
 from everstate.topology.expressions.refusals import call_of, refusal
 from everstate.topology.expressions.rows import offence
 from everstate.topology.expressions.trees import columns_of
@@ -151,7 +152,9 @@ class Leaves:
         if stray or found is not None:
             why = f"{call_of(found.reason)} needs other groups" if found else f"{stray[0]!r} is not in an aggregate"
             raise UnsupportedError(
-                f"agg() cannot keep this up to date, {why}: {expression}", location=self.location, hint=_HINT
+                f"agg() cannot keep this up to date, {why}: {python_text(expression)}",
+                location=self.location,
+                hint=_HINT,
             )
         return _expression(rest)
 
@@ -263,14 +266,14 @@ def _serialise(expression: pl.Expr, location: Location | None) -> str:
         text = expression.meta.serialize(format="json")
     except pl.exceptions.PolarsError:
         raise UnsupportedError(
-            f"this expression holds a Python function: {expression}",
+            f"this expression holds a Python function: {python_text(expression)}",
             location=location,
             hint="Use map(fn) before group_by(), or aggregate(init, add, remove).",
         ) from None
     if _NOT_FINITE.search(text):
         # JSON has no word for them, so the expression could not be put together again.
         raise UnsupportedError(
-            f"agg() cannot hold NaN or infinity as a constant: {expression}",
+            f"agg() cannot hold NaN or infinity as a constant: {python_text(expression)}",
             location=location,
             hint="Add it as a column before group_by(), or in a select() after agg().",
         )

@@ -348,3 +348,21 @@ def test_driver_runs_what_cannot_be_seen_and_says_so_at_an_upgrade():
     assert len(driver.records("out")) == 1
     with pytest.raises(FingerprintError):
         driver.upgrade(version())
+
+
+def test_plan_of_an_upgrade_shows_the_edited_text():
+    def least(limit):
+        app = es.Service("shop")
+        app.table("in", key="id", schema={"id": str, "n": int}).filter(col("n") >= limit).to("out")
+        return app
+
+    def even():
+        app = es.Service("shop")
+        app.table("in", key="id", schema={"id": str, "n": int}).filter(col("n") % 2 == 0).to("out")
+        return app
+
+    driver = es.testing.Driver(least(1))
+    (put_in,) = driver.upgrade(least(2)).plan.actions[0].differences
+    assert (put_in.old, put_in.new) == ('col("n") >= 1', 'col("n") >= 2')
+    (written,) = driver.upgrade(even()).plan.actions[0].differences
+    assert written.edits[0].diff == ('-.filter(col("n") >= limit)', '+.filter(col("n") % 2 == 0)')

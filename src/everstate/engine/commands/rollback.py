@@ -12,6 +12,7 @@ from everstate.engine.operation import Operation
 from everstate.engine.signals import stopping_on_signals
 from everstate.errors import ConfigurationError, GenerationError, LeaseHeldError, StateError
 from everstate.fingerprints import print_unit
+from everstate.fingerprints.noted import Notes
 from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.deploy import steps
 from everstate.generations.deploy.outputs import levels
@@ -20,6 +21,7 @@ from everstate.generations.generation import BUILDING, Status
 from everstate.log import vectors
 from everstate.plan.actions import Estimate, Plan, Reading, Restore
 from everstate.plan.differences import differences
+from everstate.plan.explaining import explained
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.options import RunOptions
     from everstate.generations.deploy.site import Site
     from everstate.generations.generation import Generation, History
+    from everstate.plan.differences import Difference
     from everstate.topology.unit import Unit
 
 
@@ -168,7 +171,6 @@ def _unit(output: str, generation: Generation, site: Site) -> Unit:
 
 def _action(history: History, target: Generation, unit: Unit, site: Site) -> Restore:
     active, building = history.active, history.building
-    before, after = (UnitPrint.from_json(g.description) if g else None for g in (active, target))
     last = site.log.last_commit(unit.service, history.output, target.name)
     stands = last.end if last is not None else target.initial
     starts, ends = site.log.begin_offsets(unit.topics), site.log.end_offsets(unit.topics)
@@ -185,13 +187,24 @@ def _action(history: History, target: Generation, unit: Unit, site: Site) -> Res
         output=history.output,
         fingerprint=target.fingerprint,
         active=active.number if active is not None else None,
-        differences=differences(before, after),
+        differences=_differences(active, target, history.output, site),
         sources=sources,
         discards=building.number if building is not None and building.number != target.number else None,
         generation=target.number,
         estimate=Estimate(sum(source.records for source in sources), target.rate or None),
         asked=True,
     )
+
+
+def _differences(active: Generation | None, target: Generation, output: str, site: Site) -> tuple[Difference, ...]:
+    """What the way back changes, in the user's own text, which both generations have kept."""
+    after = UnitPrint.from_json(target.description)
+    if active is None:
+        return differences(None, after)
+    before = UnitPrint.from_json(active.description)
+    kept = [site.folder(output, generation).read_sources() for generation in (active, target)]
+    was, now = (None if known is None else Notes.from_document(known) for known in kept)
+    return explained(differences(before, after), (before, after), (was, now))
 
 
 def _take_building(site: Site) -> None:

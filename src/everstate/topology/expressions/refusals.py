@@ -9,6 +9,7 @@ import polars as pl
 
 from everstate.errors import UnsupportedError
 from everstate.topology.expressions import trees
+from everstate.topology.expressions.python_text import python_text
 
 if TYPE_CHECKING:
     from everstate.location import Location
@@ -88,11 +89,11 @@ def refusal(reason: str, tree: Any, expression: pl.Expr, location: Location | No
         location: Where the user wrote it.
     """
     if reason in ("python", "AnonymousFunction", "AnonymousAgg") or "Python" in reason:
-        return trees.holds_python(str(expression), location)
+        return trees.holds_python(python_text(expression), location)
     why, hint = _reason(reason)
     part = trees.expression_of(tree)
-    text = "" if part is None or str(part) == str(expression) else f"{part} in "
-    return UnsupportedError(f"{call_of(reason)} {why}: {text}{expression}", location=location, hint=hint)
+    text = "" if part is None or str(part) == str(expression) else f"{python_text(part)} in "
+    return UnsupportedError(f"{call_of(reason)} {why}: {text}{python_text(expression)}", location=location, hint=hint)
 
 
 def _reason(reason: str) -> tuple[str, str]:

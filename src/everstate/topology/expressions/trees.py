@@ -11,6 +11,7 @@ import polars as pl
 
 from everstate.errors import UnsupportedError
 from everstate.topology.expressions.allowed import FAMILIES
+from everstate.topology.expressions.python_text import python_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ def tree_of(expression: pl.Expr, location: Location | None) -> Any:
         return json.loads(expression.meta.serialize(format="json"))
     except (pl.exceptions.PolarsError, ValueError, TypeError):
         # A function is pickled, which needs a library that need not be there, and cannot be done with every function.
-        raise holds_python(str(expression), location) from None
+        raise holds_python(python_text(expression), location) from None
 
 
 def holds_python(text: str, location: Location | None) -> UnsupportedError:

@@ -136,6 +136,15 @@ def test_rollback_dry_run_shows_the_way_back_and_changes_nothing(log, file):
     assert log.metas("shop") == before
 
 
+def test_rollback_dry_run_shows_the_edit_that_it_takes_back_in_the_text_of_both_versions(log, file):
+    deploy(file, log.url)
+    write(file, SERVICE.replace('col("amount") > app.config("least", 0)', 'col("amount") >= 10'))
+    deploy(file, log.url)
+    shown = run("rollback", file, "--dry-run")
+    assert '- .filter(col("amount") >= 10)\n' in shown
+    assert '+ .filter(col("amount") > app.config("least", 0))\n' in shown
+
+
 def test_rollback_gives_up_a_version_that_is_being_built(log, file):
     deploy(file, log.url)
     deploy(file, log.url, least=5)
