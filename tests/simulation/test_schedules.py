@@ -115,6 +115,6 @@ def test_random_schedules_converge_and_never_publish_twice(block):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block", seeds(500, 250), ids=str)
-def test_hundreds_of_random_schedules_converge_and_never_publish_twice(block):
+@pytest.mark.parametrize("block", seeds(2_000, 250), ids=str)
+def test_thousands_of_random_schedules_converge_and_never_publish_twice(block):
     played(block)

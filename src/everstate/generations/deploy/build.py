@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from everstate.errors import StalledError
 from everstate.log import vectors
 from everstate.log.crash import crash_point
 from everstate.plan.actions import FEW
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _REST_S = 2.0
 #: What is measured for less time says nothing.
 _LONG_S = 1.0
+#: So many rounds in a row that change nothing, although there is something to do, and a build is given up.
+_IDLE_ROUNDS = 5
 
 
 class Build:
@@ -60,6 +63,8 @@ class Build:
         self._begun = False
         self._rested = 0.0
         self._first = self.position
+        self._seen: object = None
+        self._idle = 0
         self.caught_up = False
 
     @property
@@ -117,6 +122,7 @@ class Build:
 
         Raises:
             MigrationError: If the state that it begins with cannot be converted.
+            StalledError: If rounds change nothing, although there is something to do.
             EverstateError: If the round has failed; nothing of the generation has been published.
         """
         if self._round is not None:
@@ -177,6 +183,23 @@ class Build:
             self._round = None
         crash_point("build.round_ended")
         self.caught_up = self.lag <= self._site.settings.recalculation_records
+        self._notice_idling()
+
+    def _notice_idling(self) -> None:
+        """A round that changes nothing would be repeated for ever: whatever the cause, that has an end.
+
+        Raises:
+            StalledError: If it was the last one of too many.
+        """
+        seen = (self.position, self._site.executor.last_batch(self.name, self.output.generation))
+        self._idle = self._idle + 1 if seen == self._seen and self._goes_on() else 0
+        self._seen = seen
+        if self._idle >= _IDLE_ROUNDS:
+            raise StalledError(
+                f"the recalculation of output {self.name!r} makes no progress: {self.lag} records are left to read "
+                f"after {self._idle} rounds that read none",
+                hint=f"Run the service again; if that does not help, start over with --recalculate {self.name}.",
+            )
 
     def _goes_on(self) -> bool:
         """Whether there is something to do: records to read, a batch to repeat, state to convert."""
@@ -184,7 +207,12 @@ class Build:
         return bool(self.lag) or converts or not self._consistent()
 
     def _consistent(self) -> bool:
-        """Whether the executor has noted every batch that the log has: the next one is then a new one."""
+        """Whether the executor has noted every batch that the log has: the next one is then a new one.
+
+        A generation that took over before there was anything to read has a cutover in the log, but no batch.
+        """
         last = self._log.last_commit(self.output.unit.service, self.name, self.output.generation.name)
+        if last is None or last.batch_id < 0:
+            return True
         done = self._site.executor.last_batch(self.name, self.output.generation)
-        return last is None or (done is not None and done >= last.batch_id)
+        return done is not None and done >= last.batch_id
