@@ -87,6 +87,18 @@ def test_topic_id_of_a_topic_created_again_is_another(bench):
     assert len({first, *bench.log.topic_ids(["orders", "prices"]).values()}) == 3
 
 
+def test_delete_topic_only_with_another_id_stays(bench):
+    bench.topic("orders")
+    first = bench.log.describe("orders").id
+    bench.log.delete_topic("orders")
+    bench.topic("orders")
+    bench.send("orders", ("k", "v"))
+    bench.log.delete_topic("orders", only=first)
+    assert bench.values("orders") == [("k", "v")]
+    bench.log.delete_topic("orders", only=bench.log.describe("orders").id)
+    assert bench.log.topics() == []
+
+
 @pytest.mark.parametrize(
     "operation",
     [

@@ -51,3 +51,19 @@ def test_half_planned_migration_is_planned_again_as_one():
     assert world.deploy(1) == "done"
     assert "migration.after_clone" in world.met
     world.check(1)
+
+
+def test_process_that_wakes_up_after_a_way_back_leaves_the_topics_of_its_generation():
+    world = World(("balances",))
+    world.send(6)
+    for _ in range(2):  # so that the next one has an old generation to forget, and sweeps after it
+        assert world.deploy(1, recalculate=("balances",)) == "done"
+
+    def way_back() -> None:
+        world.send(2)
+        assert world.deploy(1, take_over=True) == "done"
+
+    world.deploy(3, ("registry.forgotten.after", 1), way_back)
+    world.send(3)
+    assert world.deploy(3, take_over=True) == "done"
+    world.check(3)

@@ -51,8 +51,11 @@ class Log(Protocol):
         """Create a topic; with `exist_ok`, one that is there keeps its own configuration."""
         ...
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records."""
+    def delete_topic(self, name: str, *, only: str | None = None) -> None:
+        """Delete a topic with all its records; with `only`, the one that has this id, or none.
+
+        Whoever has looked before knows the id: a topic that was created in its place since then stays.
+        """
         ...
 
     def topics(self, *, internal: bool = False) -> list[str]:

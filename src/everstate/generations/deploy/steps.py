@@ -259,25 +259,30 @@ def tidy(output: str, site: Site) -> None:
             _delete(output, generation, site)
             history = history.without(generation.number)
             site.registry.write(history, [site.leases.building()], step="forgotten")
-    _sweep(history, site)
+    _sweep(output, site)
 
 
-def _sweep(history: History, site: Site) -> None:
+def _sweep(output: str, site: Site) -> None:
     """Delete what is there of generations that are no more, and topics whose content has been published.
 
     A process that was replaced wakes up with what it was about to do: it writes a batch into a folder that is gone by
     then, or makes topics again. Numbers are not used twice, so nobody else can be at work on any of it. A cutover drops
     the topics of the generation that it makes the active one; not every log can do that in the same step.
+
+    The registry is read after the topics, and a topic goes only if it is still the one that was there before: this may
+    itself be such a process, and the active generation a retired one by now, with a topic of its own again.
     """
+    own = own_topics(site.registry.service, output, site.log.topics(internal=True))
+    ids = site.log.topic_ids(list(own))
+    history = site.registry.read(output)
     gone = history.forgotten
-    site.executor.sweep(history.output, gone)
-    own = own_topics(site.registry.service, history.output, site.log.topics(internal=True))
+    site.executor.sweep(output, gone)
     published = None if history.active is None else history.active.number
     # While a cutover is under way, the active generation's topic may be the copy that it will keep.
     settled = not any(generation.status is Status.PUBLISHING for generation in history.generations)
     for topic, number in own.items():
         if number in gone or (number == published and settled):
-            site.log.delete_topic(topic)
+            site.log.delete_topic(topic, only=ids[topic])
 
 
 def _delete(output: str, generation: Generation, site: Site) -> None:

@@ -95,9 +95,11 @@ class EmbeddedLog:
         with self._store.manifest.writing() as database:
             catalogue.create(database, name, config or TopicConfig(), exist_ok=exist_ok, now_ms=self._store.clock())
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records."""
+    def delete_topic(self, name: str, *, only: str | None = None) -> None:
+        """Delete a topic with all its records; with `only`, the one that has this id, or none."""
         with self._store.manifest.writing() as database:
+            if only not in (None, catalogue.topic_named(database, name).identity):
+                return
             catalogue.delete(database, name)
         crash_point("log.delete.after_transaction")
         garbage.collect(self._store)

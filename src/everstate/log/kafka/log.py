@@ -126,8 +126,13 @@ class KafkaLog:
         where = self._private if is_internal(name) else self._topics
         where.create(name, config or TopicConfig(), exist_ok=exist_ok)
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records."""
+    def delete_topic(self, name: str, *, only: str | None = None) -> None:
+        """Delete a topic with all its records; with `only`, the one that has this id, or none.
+
+        The broker deletes by name: one that is created in its place at that very moment goes, too.
+        """
+        if only not in (None, self.topic_ids([name])[name]):
+            return
         (self._private if is_internal(name) else self._topics).delete(name)
         crash_point("log.delete.after_transaction")
 

@@ -142,10 +142,12 @@ class MemoryLog:
         with self._writing() as state:
             state.create(name, config or TopicConfig(), exist_ok=exist_ok, now_ms=self._clock())
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records."""
+    def delete_topic(self, name: str, *, only: str | None = None) -> None:
+        """Delete a topic with all its records; with `only`, the one that has this id, or none."""
         with self._writing() as state:
-            del state.topics[state.topic(name).name]
+            if only not in (None, state.topic(name).id):
+                return
+            del state.topics[name]
         crash_point("log.delete.after_transaction")
 
     def topics(self, *, internal: bool = False) -> list[str]:
