@@ -25,7 +25,7 @@ from everstate.plan.differences import Category, Difference
 from everstate.plan.edits import Edit
 from everstate.plan.facts import Options
 from everstate.plan.guards import concerns_of
-from everstate.plan.preview import Counts, DeadRecord, FieldChange, Preview, Sample
+from everstate.plan.preview import Contribution, Counts, DeadRecord, Explanation, FieldChange, Preview, Sample
 from everstate.plan.shown.causes import causes_of
 
 if TYPE_CHECKING:
@@ -223,7 +223,18 @@ def _offsets(known: dict[str, int]) -> Offsets:
 
 
 def _sample(known: dict[str, Any]) -> Sample:
-    return Sample(**{**known, "fields": tuple(FieldChange(**found) for found in known["fields"])})
+    return Sample(**{**known, "fields": _fields(known)})
+
+
+def _fields(known: dict[str, Any]) -> tuple[FieldChange, ...]:
+    return tuple(FieldChange(**found) for found in known["fields"])
+
+
+def _explanation(known: dict[str, Any] | None) -> Explanation | None:
+    if known is None:
+        return None
+    made = tuple(Contribution(**{**found, "fields": _fields(found)}) for found in known["contributions"])
+    return Explanation(**{**known, "fields": _fields(known), "contributions": made})
 
 
 def _preview(known: dict[str, Any]) -> Preview:
@@ -238,4 +249,5 @@ def _preview(known: dict[str, Any]) -> Preview:
         counts=Counts(**known["counts"]),
         dead=tuple(DeadRecord(**record) for record in known["dead"]),
         upstream=tuple(known["upstream"]),
+        explained=_explanation(known.get("explained")),
     )

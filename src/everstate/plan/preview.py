@@ -73,6 +73,55 @@ class DeadRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Contribution:
+    """A record of a source that a key's value is made of.
+
+    Attributes:
+        topic: The source topic.
+        key: The record's key; None if it has none.
+        partition: Where it lies.
+        offset: Its place there.
+        value: Its value, as text.
+        counts: In which version it counts: "both", "old" (no longer) or "new" (it did not before).
+        fields: Where it counts in both and the steps before the last one make something else of it now, the fields of
+            that which differ.
+    """
+
+    topic: str
+    key: str | None
+    partition: int
+    offset: int
+    value: str
+    counts: str
+    fields: tuple[FieldChange, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """One key under both versions.
+
+    Attributes:
+        key: The key.
+        change: "new", "changed", "tombstone", "unchanged", or "absent" if neither version has it.
+        old: Its value on the topic, as text; None where it has none.
+        new: Its value in the new version.
+        fields: All fields of both values, those that are equal too.
+        records: How many records of the sources it is made of, in either version.
+        contributions: Some of them, first those that count in one version only; with `--all`, every one.
+        unknown: Why the records cannot be told; empty if they can.
+    """
+
+    key: str
+    change: str
+    old: str | None = None
+    new: str | None = None
+    fields: tuple[FieldChange, ...] = ()
+    records: int = 0
+    contributions: tuple[Contribution, ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Preview:
     """What the new version of an output would change.
 
@@ -87,6 +136,7 @@ class Preview:
         dead: Some of the records that are newly dead.
         upstream: Outputs of the same service that it reads and that change as well: the counts leave out what these
             will publish, since nothing of it is on their topics yet.
+        explained: The key that was asked for with `--key`; None if none was.
     """
 
     output: str
@@ -98,3 +148,4 @@ class Preview:
     stale: tuple[Sample, ...] = ()
     dead: tuple[DeadRecord, ...] = ()
     upstream: tuple[str, ...] = ()
+    explained: Explanation | None = None

@@ -8,7 +8,7 @@ from everstate.fingerprints.prints import Setting, UnitPrint
 from everstate.plan.actions import Plan
 from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
-from everstate.plan.preview import Counts, DeadRecord, Preview, Sample
+from everstate.plan.preview import Contribution, Counts, DeadRecord, Explanation, FieldChange, Preview, Sample
 from tests.unit.plan.prints import part, seen, source, table, totals, unit, vips
 
 SOURCES = {
@@ -61,3 +61,18 @@ def whole_story(**changes) -> Plan:
         **changes,
     }
     return replace(decide("shop", **arguments), previews=(PREVIEW,))
+
+
+#: A key that was asked for.
+EXPLAINED = Explanation(
+    key="DE",
+    change="changed",
+    old='{"total": 1}',
+    new='{"total": 2}',
+    fields=(FieldChange("total", "1", "2"),),
+    records=3,
+    contributions=(
+        Contribution(topic="orders", key="o1", partition=0, offset=7, value='{"amount": 1}', counts="old"),
+        Contribution(topic="orders", key=None, partition=1, offset=9, value='{"amount": 2}', counts="new"),
+    ),
+)

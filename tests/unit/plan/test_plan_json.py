@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from everstate.plan.categories import Category, Difference
 from everstate.plan.document import from_json, to_json
 from everstate.plan.edits import Edit
 from everstate.plan.guards import Risk
-from tests.unit.plan.stories import whole_story
+from tests.unit.plan.stories import EXPLAINED, whole_story
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "plan-json.md").read_text(encoding="utf-8")
 EDIT = Edit("constant", "LATE", "a.py:1", "1", "2", (), ("f()",), "map()", "b.py:2")
@@ -29,7 +30,7 @@ EVERY_KIND = Plan(
         Refuse(**BASE, problem="p", hint="h"),
         *whole_story().actions,
     ),
-    previews=whole_story().previews,
+    previews=tuple(replace(preview, explained=EXPLAINED) for preview in whole_story().previews),
     startup=9.5,
 )
 
@@ -69,6 +70,8 @@ def test_page_names_the_parts_of_fields() -> None:
         known["previews"][0]["counts"],
         known["previews"][0]["new"][0],
         known["previews"][0]["dead"][0],
+        known["previews"][0]["explained"],
+        known["previews"][0]["explained"]["contributions"][0],
     ]
     for name in {name for part in parts for name in part}:
         assert f"`{name}`" in PAGE, name

@@ -31,6 +31,13 @@ Previewed = Annotated[
 Every = Annotated[
     bool, typer.Option("--all", help="With --preview, every difference instead of samples; best with --json.")
 ]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY",
+        help="Explain one key: its value under both versions, and the records it is made of; includes --preview.",
+    ),
+]
 Form = Annotated[
     Literal["text", "markdown", "json"],
     typer.Option(help="How the plan is printed; markdown is for the comment of a pull request."),
@@ -43,6 +50,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
     *,
     preview: Previewed = False,
     every: Every = False,
+    key: Key = None,
     as_json: AsJson = False,
     format: Form = "text",  # noqa: A002 - the word users know
     out: Annotated[
@@ -67,7 +75,10 @@ def plan(  # noqa: PLR0913 - each option is a parameter
         "show": False if quiet else None,
         "file": chosen.typed(file),
     }
-    made = preview_service(described, every=every, **given) if preview else plan_service(described, **given)
+    if preview or key is not None:
+        made = preview_service(described, every=every, key=key, **given)
+    else:
+        made = plan_service(described, **given)
     report(made, Settings.resolve(), form="json" if as_json else format, out=out)
     for refused in made.refusals:
         raise typer.Exit(exit_code(refusal(refused)))

@@ -12,6 +12,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from everstate.engine.commands.explanation import outcome, with_records
 from everstate.engine.operation import Operation
 from everstate.engine.signals import stopping_on_signals
 from everstate.generations.compare.difference import Difference, difference
@@ -21,7 +22,7 @@ from everstate.generations.deploy.approval import counts
 from everstate.generations.deploy.planning import begins_empty
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.plan.actions import Begin, Continue, Recalculate, Retire
-from everstate.plan.preview import Counts, DeadRecord, Preview
+from everstate.plan.preview import Counts, DeadRecord, Explanation, Preview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,9 @@ def plan_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
         return operation.run(site).plan().plan
 
 
-def preview_service(service: Service, *, every: bool = False, **given: Unpack[RunOptions]) -> Plan:
+def preview_service(
+    service: Service, *, every: bool = False, key: str | None = None, **given: Unpack[RunOptions]
+) -> Plan:
     """Recalculate what has changed without publishing it.
 
     What took long is left ready, and the next run cuts over to it at once.
@@ -58,6 +61,7 @@ def preview_service(service: Service, *, every: bool = False, **given: Unpack[Ru
     Args:
         service: The service.
         every: Not samples, but all differences, and their whole values.
+        key: A key to be explained.
         given: As for `Operation`.
 
     Returns:
@@ -78,11 +82,13 @@ def preview_service(service: Service, *, every: bool = False, **given: Unpack[Ru
         planned = run.plan()
         actions = [action for action in planned.plan.changes if _comparable(action, planned, site.log)]
         if _is_short(actions, operation.settings.preview_records):
-            previews = _in_process(operation, site, planned, actions, every=every)
+            previews = _in_process(operation, site, planned, actions, every=every, key=key)
         else:
             with operation.rollout(run, planned) as rollout:
                 _prepare(rollout, actions)
-            previews = tuple(_preview(action, planned, site, every=every) for action in actions)
+            previews = tuple(_preview(action, planned, site, every=every, key=key) for action in actions)
+        if key is not None:
+            previews = tuple(_explained(preview, planned, site, every=every) for preview in previews)
         # As the next run will find it: with the generations that have been prepared.
         return replace(run.plan().plan, previews=previews)
 
@@ -100,7 +106,7 @@ def _is_short(actions: Sequence[Action], most: int) -> bool:
 
 
 def _in_process(
-    operation: Operation, site: Site, planned: Planned, actions: Sequence[Action], *, every: bool
+    operation: Operation, site: Site, planned: Planned, actions: Sequence[Action], *, every: bool, key: str | None
 ) -> tuple[Preview, ...]:
     """Recalculate here and now; what was built is of no use to Spark, and goes."""
     here = replace(site, executor=InProcessExecutor(site.log, site.home, site.settings))
@@ -109,7 +115,7 @@ def _in_process(
             planned, lambda roster: operation.progress(roster, here), lambda: None
         ) as rollout:
             _prepare(rollout, actions)
-        found = (_preview(action, planned, here, every=every) for action in actions)
+        found = (_preview(action, planned, here, every=every, key=key) for action in actions)
         return tuple(replace(preview, generation=None, kept=preview.generation is None) for preview in found)
     finally:
         for action in actions:
@@ -127,14 +133,15 @@ def _comparable(action: Action, planned: Planned, log: Log) -> bool:
     return all(log.has_topic(topic) for topic in topics)
 
 
-def _preview(action: Action, planned: Planned, site: Site, *, every: bool) -> Preview:
+def _preview(action: Action, planned: Planned, site: Site, *, every: bool, key: str | None) -> Preview:
     if isinstance(action, Retire):
-        return _retired(action, site.log, every=every)
+        return _retired(action, site.log, every=every, key=key)
     unit = planned.units[action.output]
     changing = {other.output for other in planned.plan.actions if other.publishes}
     generation = site.registry.read(action.output).building
     if generation is None:
-        return Preview(output=action.output, counts=Counts())
+        explained = None if key is None else Explanation(key=key, change="unchanged")
+        return Preview(output=action.output, counts=Counts(), explained=explained)
     comparison = site.comparisons.compare(unit, generation)
     return Preview(
         output=action.output,
@@ -143,14 +150,30 @@ def _preview(action: Action, planned: Planned, site: Site, *, every: bool) -> Pr
         **_samples(comparison.table, every=every),
         dead=tuple(_dead(value) for _, _, value in comparison.letters.rows("new")[:_DEAD] if value is not None),
         upstream=tuple(topic for topic in unit.topics if topic in changing),
+        explained=None if key is None else outcome(key, comparison.table, comparison.present.get(action.output)),
     )
 
 
-def _retired(action: Retire, log: Log, *, every: bool) -> Preview:
+def _retired(action: Retire, log: Log, *, every: bool, key: str | None) -> Preview:
     table = log.latest(action.output).select("key", "value", "ts", "partition")
     going = table if action.keys and not action.keep_topic else table.clear()
     gone = difference(table.clear(), going)
-    return Preview(output=action.output, counts=Counts(**gone.counts), **_samples(gone, every=every))
+    explained = None if key is None else outcome(key, gone, table)
+    return Preview(
+        output=action.output, counts=Counts(**gone.counts), **_samples(gone, every=every), explained=explained
+    )
+
+
+def _explained(preview: Preview, planned: Planned, site: Site, *, every: bool) -> Preview:
+    """The same with the records that the key is made of, if the past is short enough to be held in memory."""
+    known, most = preview.explained, site.settings.preview_records
+    if known is None:
+        return preview
+    action = next(action for action in planned.plan.actions if action.output == preview.output)
+    if action.records > most:
+        unknown = f"the sources have more than {most:,} records; EVERSTATE_PREVIEW_RECORDS raises the limit"
+        return replace(preview, explained=replace(known, unknown=unknown))
+    return replace(preview, explained=with_records(known, preview.output, planned, site, every=every))
 
 
 def _samples(found: Difference, *, every: bool) -> dict[str, Any]:

@@ -57,6 +57,13 @@ def sample(row: Row, longest: int | None = _LONGEST) -> Sample:
     return Sample(_text(key, longest) or "", _text(old, longest), _text(new, longest), tuple(fields), equal)
 
 
+def every_field(old: bytes | None, new: bytes | None) -> tuple[FieldChange, ...]:
+    """All fields of a value before and after, those that are equal too; none if it has no fields."""
+    was, now = _fields(old) or {}, _fields(new) or {}
+    names = dict.fromkeys([*was, *now])
+    return tuple(FieldChange(name, _written(was, name, None), _written(now, name, None)) for name in names)
+
+
 def _size(old: bytes | None, new: bytes | None) -> float:
     """How much the numbers in a value change; without an old one, or a new one, how large they are."""
     was, now = _numbers(old), _numbers(new)

@@ -145,6 +145,18 @@ class InProcessExecution:
         if self._recording is not None:
             self._recording.end()
 
+    def replay(self, witness: Witness) -> None:
+        """Process all that there is, from where the generation begins, and keep nothing of it.
+
+        Args:
+            witness: Is shown the rows that each node gives.
+        """
+        states = tuple(ShardState() for _ in range(self.output.generation.shards))
+        start = self.output.generation.initial
+        while (end := self._next_end(start)) != start:
+            _, states = self.computed(states, list(self._pieces(start, end)), witness)
+            start = end
+
     def _recorded(self) -> Recording:
         """What takes down its first micro-batches; what other code has made of them is no evidence against this one."""
         generation, known = self.output.generation, self._kept.recording

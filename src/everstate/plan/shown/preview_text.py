@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from everstate.plan.shown.blocks import Paragraph, Span, Style, sentence
+from everstate.plan.shown.explanation_text import explanation_paragraphs
 from everstate.plan.words import counted, listed
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def preview_paragraphs(preview: Preview, indent: int, *, stream: bool = False) -
         yield sentence("preview: neither version has a key", indent=indent)
     if preview.upstream:
         yield sentence(f"these counts leave out what changes in {listed(preview.upstream)}", indent=indent)
+    if preview.explained is not None:
+        yield from explanation_paragraphs(preview.explained, indent)
+        return
     for sign, style, samples in (
         ("+", Style.NEW, preview.new),
         ("~", Style.CHANGED, preview.changed),
