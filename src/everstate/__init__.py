@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from everstate.dsl.table import Table
     from everstate.errors import EverstateError
     from everstate.fingerprints.declarations import declare
+    from everstate.formats.descriptions import Avro, Protobuf
     from everstate.kernels.operations.user_state import State
     from everstate.reading.frames import read_stream, read_table
 
 __all__ = [
+    "Avro",
     "EverstateError",
+    "Protobuf",
     "Service",
     "State",
     "Stream",
@@ -58,6 +61,7 @@ _HOMES = {
     "Table": "everstate.dsl.table",
     "declare": "everstate.fingerprints.declarations",
     **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
+    **dict.fromkeys(("Avro", "Protobuf"), "everstate.formats.descriptions"),
     **dict.fromkeys(("col", "lit", "when"), "polars"),
     **dict.fromkeys(("read_stream", "read_table"), "everstate.reading.frames"),
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.dsl.service import Service
+    from everstate.formats.descriptions import Format
     from everstate.location import Location
     from everstate.schema.schema import Schema
     from everstate.topology.nodes import Node, OnChange
@@ -171,7 +172,7 @@ class Flow(Guiding, Displayed):
         topic: str,
         *,
         partitions: int | None = None,
-        format: str = "json",  # noqa: A002 - the word users know
+        format: Format = "json",  # noqa: A002 - the word users know
         on_change: OnChange = "recalculate",
     ) -> Self:
         """Declare an output: its own query, state and versions. Returns what is on the topic, to build on.
@@ -182,7 +183,8 @@ class Flow(Guiding, Displayed):
         Args:
             topic: The topic, and the output's name.
             partitions: Partitions of a new topic; by default as many as the source with the most.
-            format: How values are written: "json", or "string" and "bytes" for a scalar schema.
+            format: How values are written: "json", "string", "bytes" or "number" for a scalar schema, `es.Avro()` or
+                `es.Protobuf(Message)`.
             on_change: What a new version does: "recalculate" the output from the history of its sources and publish
                 what differs; "continue" with the state that there is, so that only new records meet the new logic; or
                 "migrate" that state: columns that a source has got are null in it, the functions given as `migrate=`

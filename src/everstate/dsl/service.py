@@ -17,11 +17,11 @@ from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
 from everstate.errors.calls import explained_class
+from everstate.formats.values import on_topic, require_format
 from everstate.location import Location, caller
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
 from everstate.schema.topic_names import check_topic_name, dead_letter_topic
-from everstate.schema.values import require_format
 from everstate.topology.describe import Description
 from everstate.topology.nodes import Kind, Latest, Node, OnChange, Output, Source
 from everstate.topology.unit import Unit
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from everstate.formats.descriptions import Format
     from everstate.generations.deploy.options import RunOptions
 
 _POLICIES = ("dead-letter", "fail", "skip")
@@ -101,7 +102,7 @@ class Service(Guiding, Displayed):
         key: str | Sequence[str] = "key",
         schema: object,
         key_type: object = str,
-        format: str = "json",  # noqa: A002 - the word users know
+        format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
     ) -> Stream:
         """Read a topic as a stream: every record is an event of its own.
@@ -111,7 +112,8 @@ class Service(Guiding, Displayed):
             key: The column that holds the record's key, or several for a composite key.
             schema: The value's columns: a dict of types, a dataclass, a TypedDict, an Arrow schema, or a scalar type.
             key_type: The key's type, where the schema does not name the key column.
-            format: "json", "string" or "bytes".
+            format: How values are written: "json", "string", "bytes" or "number" (as Kafka's own serialisers of numbers
+                do), or `es.Avro()` or `es.Protobuf(Message)`.
             keep_history: Archive the topic's records while the service runs, so that a changed version can be
                 recalculated from all of them when the topic has let the old ones go. No result depends on it.
         """
@@ -125,7 +127,7 @@ class Service(Guiding, Displayed):
         key: str | Sequence[str] = "key",
         schema: object,
         key_type: object = str,
-        format: str = "json",  # noqa: A002 - the word users know
+        format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
     ) -> Table:
         """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
@@ -189,14 +191,15 @@ class Service(Guiding, Displayed):
         node: Node,
         topic: str,
         partitions: int | None,
-        fmt: str,
+        fmt: Format,
         location: Location | None,
         on_change: OnChange = "recalculate",
     ) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
         check_topic_name(dead_letter_topic(topic), location=location)
-        require_format(node.schema, fmt, location=location)
+        record = node.schema if node.key_in_value else node.values
+        require_format(record, fmt, location=location, writing=True)
         for other in self._outputs:
             if topic in {other.topic, dead_letter_topic(other.topic)} or dead_letter_topic(topic) == other.topic:
                 raise NameClashError(
@@ -216,7 +219,7 @@ class Service(Guiding, Displayed):
             key_in_value=node.key_in_value,
             location=location,
             topic=topic,
-            format=fmt,
+            format=on_topic(fmt, topic),
             partitions=partitions,
         )
         self._refuse_cycle(output)
@@ -259,7 +262,7 @@ class Service(Guiding, Displayed):
         key: str | Sequence[str],
         schema: object,
         key_type: object,
-        fmt: str,
+        fmt: Format,
         location: Location | None,
     ) -> Source:
         check_topic_name(topic, location=location)
@@ -279,7 +282,7 @@ class Service(Guiding, Displayed):
             schema=with_key(spec, declared),
             location=location,
             topic=topic,
-            format=fmt,
+            format=on_topic(fmt, topic),
             declared=declared,
         )
         self._refuse_other_reading(source)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from everstate.dsl.table import Table
+    from everstate.formats.descriptions import Format
     from everstate.topology.nodes import OnChange
 
 
@@ -96,7 +97,9 @@ class Stream(Flow):
         return self._with(operations.updated(self.node, fn, caller()))
 
     @overload
-    def to(self, topic: str, *, partitions: int | None = ..., format: str = ..., on_change: OnChange = ...) -> Self: ...
+    def to(
+        self, topic: str, *, partitions: int | None = ..., format: Format = ..., on_change: OnChange = ...
+    ) -> Self: ...
 
     @overload
     def to(
@@ -105,7 +108,7 @@ class Stream(Flow):
         *,
         key: str | pl.Expr | Sequence[str | pl.Expr],
         partitions: int | None = ...,
-        format: str = ...,
+        format: Format = ...,
         on_change: OnChange = ...,
     ) -> Table: ...
 

@@ -13,6 +13,7 @@ from everstate.fingerprints.code.sources import once, syntax_of
 from everstate.fingerprints.expressions import expression
 from everstate.fingerprints.reach import Reach
 from everstate.fingerprints.tree import Tree, atom
+from everstate.formats.values import meaning
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
 from everstate.topology.expressions.python_text import python_text
@@ -95,7 +96,7 @@ class PartReader:
             if not node.inputs:
                 yield RawPart("topic", "topic", atom(value), value)
         elif name == "format":
-            yield RawPart("format", "schema", value, value)
+            yield RawPart("format", "schema", meaning(node.record, value), str(value))
         elif name == "declared":
             yield RawPart("schema", "schema", value.to_json(), str(value))
         elif name == "results":

@@ -75,7 +75,7 @@ def _in_order(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _values(node: Output, rows: pl.DataFrame) -> pl.Series:
-    if not node.record.names:
+    if not node.record.names and node.format == "json":
         # Polars knows no frame that has rows but no columns.
         return pl.repeat(b"{}", rows.height, dtype=pl.Binary, eager=True)
     return encode_values(rows, node.record, node.format)

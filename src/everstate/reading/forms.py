@@ -17,6 +17,7 @@ from everstate.schema.topic_names import dead_letter_topic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from everstate.formats.descriptions import Format
     from everstate.schema.keys import KeySpec
     from everstate.schema.types import DataType
     from everstate.topology.nodes import Output, Source
@@ -82,7 +83,7 @@ class DeclaredForm:
 
     key: KeySpec
     schema: Schema
-    format: str
+    format: Format
 
     @property
     def types(self) -> dict[str, DataType]:
@@ -122,7 +123,7 @@ class DeclaredForm:
         return Rows(whole.drop(PLACE), pl.concat([pl.DataFrame(schema=BAD), *bad]))
 
 
-def declared(topic: str, *, schema: object, key: str | Sequence[str], key_type: object, fmt: str) -> DeclaredForm:
+def declared(topic: str, *, schema: object, key: str | Sequence[str], key_type: object, fmt: Format) -> DeclaredForm:
     """The form that a caller declares, with the arguments of `Service.table`.
 
     Raises:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from everstate.dsl.service import Service
+    from everstate.formats.descriptions import Format
     from everstate.log.protocol import Log
     from everstate.reading.forms import Form
     from everstate.reading.spans import Bound, Span
@@ -42,7 +43,7 @@ def read_table(  # noqa: PLR0913 - the arguments of `Service.table`, and where
     schema: object = None,
     key: str | Sequence[str] = "key",
     key_type: object = str,
-    format: str = "json",  # noqa: A002 - the word users know
+    format: Format = "json",  # noqa: A002 - the word users know
     metadata: bool = False,
     bad: Literal["error", "skip"] = "error",
 ) -> pl.DataFrame:
@@ -90,7 +91,7 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
     schema: object = None,
     key: str | Sequence[str] = "key",
     key_type: object = str,
-    format: str = "json",  # noqa: A002 - the word users know
+    format: Format = "json",  # noqa: A002 - the word users know
     start: Bound = None,
     end: Bound = None,
     limit: int | None = None,
@@ -193,7 +194,7 @@ def _check(schema: object, service: Service | None, *, metadata: bool, bad: str)
 
 
 def _declared(
-    topic: str, service: Service | None, schema: object, key: str | Sequence[str], key_type: object, fmt: str
+    topic: str, service: Service | None, schema: object, key: str | Sequence[str], key_type: object, fmt: Format
 ) -> Form | None:
     if service is not None:
         return forms.of_service(service, topic)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import DecodeError, RecordError, SchemaError
@@ -22,9 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from everstate.location import Location
+    from everstate.schema.types import Field
 
 #: How the bytes of a value are written.
-FORMATS: Final = ("json", "string", "bytes")
+FORMATS: Final = ("json", "string", "bytes", "number")
+
+#: Numbers as the serialisers that come with Kafka write them, `LongSerializer` and the like: the highest byte first.
+NUMBERS: Final = {
+    name: struct.Struct(form)
+    for name, form in {"int16": ">h", "int32": ">i", "int64": ">q", "float32": ">f", "float64": ">d"}.items()
+}
 
 #: Deeper JSON is refused: how deep Python reads depends on its version and on the stack.
 MAX_DEPTH: Final = 256
@@ -33,17 +41,17 @@ _OPENING: Final = re.compile(r"[\[{]")
 _STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-def require_format(schema: Schema, fmt: str, *, location: Location | None = None) -> None:
+def require_format(schema: Schema, fmt: object, *, location: Location | None = None) -> None:
     """Refuses a schema that cannot be written in a format.
 
     Raises:
         SchemaError: If it cannot.
     """
-    if fmt not in FORMATS:
+    if not isinstance(fmt, str) or fmt not in FORMATS:
         raise SchemaError(
             f"unknown format {fmt!r}",
             location=location,
-            hint=f"{suggestion(fmt, FORMATS)}Use one of: {', '.join(FORMATS)}.",
+            hint=f"{suggestion(fmt, FORMATS)}Use one of: {', '.join(FORMATS)}; or es.Avro() or es.Protobuf(Message).",
         )
     if fmt == "json":
         return
@@ -54,6 +62,12 @@ def require_format(schema: Schema, fmt: str, *, location: Location | None = None
         )
     if fmt == "bytes" and (type_ is None or type_.name != "bytes"):
         raise SchemaError(f"format 'bytes' cannot hold {schema}", location=location, hint="Use schema=bytes.")
+    if fmt == "number" and (type_ is None or type_.name not in NUMBERS):
+        raise SchemaError(
+            f"format 'number' cannot hold {schema}",
+            location=location,
+            hint="Use schema=int or schema=float, or one of Arrow's int16, int32, float32.",
+        )
 
 
 def decode_value(data: bytes, schema: Schema, fmt: str) -> dict[str, Any]:
@@ -65,6 +79,8 @@ def decode_value(data: bytes, schema: Schema, fmt: str) -> dict[str, Any]:
     try:
         if fmt == "bytes":
             return {SCALAR_COLUMN: data}
+        if fmt == "number":
+            return {SCALAR_COLUMN: _number(data, schema.fields[0])}
         text = _utf8(data)
         if fmt == "string":
             return {SCALAR_COLUMN: text_forms.from_text(text, schema.fields[0].type)}
@@ -82,6 +98,8 @@ def encode_value(row: Mapping[str, Any], schema: Schema, fmt: str) -> bytes:
     """The bytes of a row as `decode_value` and `check_row` return it; columns it lacks are written as null."""
     if fmt == "bytes":
         return bytes(row[SCALAR_COLUMN])
+    if fmt == "number":
+        return NUMBERS[schema.fields[0].type.name].pack(row[SCALAR_COLUMN])
     if fmt == "string":
         return text_forms.to_text(row[SCALAR_COLUMN], schema.fields[0].type).encode()
     columns = {field.name: written(row.get(field.name), field.type) for field in schema.fields}
@@ -106,6 +124,13 @@ def check_row(row: Any, schema: Schema) -> dict[str, Any]:
         raise RecordError(mismatch.reason()) from None
     except ValueError as error:
         raise RecordError(str(error)) from None
+
+
+def _number(data: bytes, field: Field) -> Any:
+    form = NUMBERS[field.type.name]
+    if len(data) != form.size:
+        raise ValueError(f"expected the {form.size} bytes of {field.type.name}, there are {len(data)}")
+    return form.unpack(data)[0]
 
 
 def _utf8(data: bytes) -> str:

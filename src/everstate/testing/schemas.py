@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.errors import RecordError, TopicNotFoundError
 from everstate.errors.calls import suggestion
+from everstate.formats.values import decode_value, encode_value
 from everstate.location import caller
 from everstate.schema.keys import decode_key, encode_key
 from everstate.schema.topic_names import dead_letter_topic
-from everstate.schema.values import check_row, decode_value, encode_value
+from everstate.schema.values import check_row
 from everstate.testing.plain import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from everstate.formats.descriptions import Format
     from everstate.schema.schema import Schema
     from everstate.topology.nodes import Output, Source
     from everstate.topology.unit import Unit
@@ -134,7 +136,7 @@ def _key_bytes(node: Output | Source, key: Any) -> bytes | None:
         raise RecordError(error.message, location=caller(), hint=error.hint) from None
 
 
-def _value_bytes(value: Any, schema: Schema, fmt: str) -> bytes | None:
+def _value_bytes(value: Any, schema: Schema, fmt: Format) -> bytes | None:
     own_type = schema.scalar and schema.fields[0].type.name == "bytes"
     if value is None or (isinstance(value, bytes) and not own_type):
         return value

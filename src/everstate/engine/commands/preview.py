@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from everstate.engine.commands.explanation import outcome, with_records
 from everstate.engine.operation import Operation
 from everstate.engine.signals import stopping_on_signals
+from everstate.formats.registry import trying
+from everstate.formats.values import register
 from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.sampling import chosen, sample
 from everstate.generations.deploy import steps
@@ -82,8 +84,12 @@ def preview_service(
         planned = run.plan()
         actions = [action for action in planned.plan.changes if _comparable(action, planned, site.log)]
         if _is_short(actions, operation.settings.preview_records):
-            previews = _in_process(operation, site, planned, actions, every=every, key=key)
+            with trying():
+                previews = _in_process(operation, site, planned, actions, every=every, key=key)
         else:
+            # What is built here is kept, so that what it has written needs its number.
+            for unit in [planned.units[action.output] for action in actions if action.output in planned.units]:
+                register(unit.output.record, unit.output.format)
             with operation.rollout(run, planned) as rollout:
                 _prepare(rollout, actions)
             previews = tuple(_preview(action, planned, site, every=every, key=key) for action in actions)

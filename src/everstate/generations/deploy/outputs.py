@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everstate.errors import LogError, TombstonesMissedError, TopicNotFoundError
+from everstate.formats.values import register
 from everstate.generations.generation import own_dead_letters, own_topic
 from everstate.generations.state.folder import OutputRecord
 from everstate.log.descriptions import TopicConfig
@@ -74,6 +75,7 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
         output = unit.output
         partitions = output.partitions or max(log.describe(topic).config.partitions for topic in unit.topics)
         config = TopicConfig(partitions=partitions, compact=output.kind is Kind.TABLE)
+        register(output.record, output.format)
         log.create_topic(output.topic, config, exist_ok=True)
         require_fitting(output.topic, log.describe(output.topic).config, table=output.kind is Kind.TABLE)
         if policy == "dead-letter":

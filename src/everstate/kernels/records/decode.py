@@ -8,13 +8,14 @@ from typing import Final
 import polars as pl
 
 from everstate.errors import DecodeError
-from everstate.kernels.records import json_lines, python_rows, utf8, wire
+from everstate.formats.descriptions import Avro, Format, has_fields
+from everstate.formats.values import decode_value
+from everstate.kernels.records import avro_blocks, json_lines, numbers, python_rows, utf8, wire
 from everstate.kernels.records.keys import decode_keys, nowhere
 from everstate.kernels.rows import KEY, OFF, TOMBSTONE, TS
 from everstate.schema.keys import KeySpec, decode_key
 from everstate.schema.schema import Schema
 from everstate.schema.types import Field
-from everstate.schema.values import decode_value
 
 _INDEX: Final = "$index"
 _REASONS: Final = {_INDEX: pl.UInt32(), "reason": pl.String()}
@@ -51,11 +52,15 @@ class DecodedRecords:
     dropped: int
 
 
-def decode_values(values: pl.Series, schema: Schema, fmt: str) -> Decoded:
+def decode_values(values: pl.Series, schema: Schema, fmt: Format) -> Decoded:
     """Decodes values, none of which is null."""
     if fmt == "bytes":
         index = pl.int_range(len(values), dtype=pl.UInt32, eager=True).alias(_INDEX)
         return Decoded(pl.DataFrame([values.alias(schema.names[0]), index]), pl.DataFrame(schema=_REASONS))
+    if fmt == "number":
+        return _settled(values, *numbers.read(values, schema), schema, fmt)
+    if isinstance(fmt, Avro):
+        return _settled(values, *avro_blocks.read(values, schema, fmt), schema, fmt)
     text = utf8.text(values)
     if fmt == "string" and schema.fields[0].type.name == "text":
         read = pl.DataFrame([text.alias(schema.names[0])]).with_row_index(_INDEX).drop_nulls()
@@ -64,6 +69,11 @@ def decode_values(values: pl.Series, schema: Schema, fmt: str) -> Decoded:
         read, aside = _read_json(text, schema)
     else:
         return _one_by_one(values, pl.int_range(len(values), dtype=pl.UInt32, eager=True), schema, fmt)
+    return _settled(values, read, aside, schema, fmt)
+
+
+def _settled(values: pl.Series, read: pl.DataFrame, aside: pl.Series, schema: Schema, fmt: Format) -> Decoded:
+    """What was read, with what the strict codec makes of the others."""
     if aside.is_empty():
         return Decoded(read, pl.DataFrame(schema=_REASONS))
     slow = _one_by_one(values, aside, schema, fmt)
@@ -87,7 +97,7 @@ def _read_json(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series
     return read, rest.sort()
 
 
-def _one_by_one(values: pl.Series, places: pl.Series, schema: Schema, fmt: str) -> Decoded:
+def _one_by_one(values: pl.Series, places: pl.Series, schema: Schema, fmt: Format) -> Decoded:
     good, rows, bad, reasons = [], [], [], []
     for place, value in zip(places, values.gather(places), strict=True):
         try:
@@ -100,7 +110,7 @@ def _one_by_one(values: pl.Series, places: pl.Series, schema: Schema, fmt: str) 
     return Decoded(frame, pl.DataFrame({_INDEX: bad, "reason": reasons}, schema=_REASONS))
 
 
-def decode_records(records: pl.DataFrame, *, key: KeySpec, schema: Schema, fmt: str, table: bool) -> DecodedRecords:
+def decode_records(records: pl.DataFrame, *, key: KeySpec, schema: Schema, fmt: Format, table: bool) -> DecodedRecords:
     """Decodes records of one source.
 
     The key's columns are filled from the record's key. A value may repeat them, but if it differs the record is bad;
@@ -140,9 +150,9 @@ def decode_records(records: pl.DataFrame, *, key: KeySpec, schema: Schema, fmt: 
     )
 
 
-def _value_schema(key: KeySpec, schema: Schema, fmt: str) -> Schema:
+def _value_schema(key: KeySpec, schema: Schema, fmt: Format) -> Schema:
     """The schema with the key's fields, which a value may have or not."""
-    if schema.scalar or fmt != "json":
+    if schema.scalar or not has_fields(fmt):
         return schema
     fields = [
         replace(field, nullable=True, default=None) if field.name in key.names else field for field in schema.fields

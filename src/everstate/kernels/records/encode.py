@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from everstate.kernels.records import python_rows, wire
+from everstate.formats import avro
+from everstate.formats.descriptions import Avro
+from everstate.formats.values import encode_value
+from everstate.kernels.records import numbers, python_rows, wire
 from everstate.kernels.records.keys import text_of
 from everstate.schema.schema import SCALAR_COLUMN
-from everstate.schema.values import encode_value
 
 if TYPE_CHECKING:
+    from everstate.formats.descriptions import Format
     from everstate.schema.schema import Schema
 
 
-def encode_values(frame: pl.DataFrame, schema: Schema, fmt: str) -> pl.Series:
+def encode_values(frame: pl.DataFrame, schema: Schema, fmt: Format) -> pl.Series:
     """The values of rows as bytes, named `value`; `decode_values` gives the rows back.
 
     Args:
@@ -27,15 +30,23 @@ def encode_values(frame: pl.DataFrame, schema: Schema, fmt: str) -> pl.Series:
         return frame.get_column(SCALAR_COLUMN)
     if fmt == "string":
         return text_of(frame.get_column(SCALAR_COLUMN), schema.fields[0].type).cast(pl.Binary)
+    if fmt == "number":
+        return numbers.write(frame.get_column(SCALAR_COLUMN), schema.fields[0].type.name)
+    if isinstance(fmt, Avro):
+        return pl.Series("value", avro.encode(python_rows.to_rows(frame, schema), schema, fmt), dtype=pl.Binary)
+    return _json(frame, schema) if fmt == "json" else _one_by_one(frame, schema, fmt)
+
+
+def _json(frame: pl.DataFrame, schema: Schema) -> pl.Series:
     if not all(wire.is_carried(field.type) for field in schema.fields):
-        return _one_by_one(frame, schema, fmt)
+        return _one_by_one(frame, schema, "json")
     if not schema.fields:
         return pl.Series("value", [b"{}"], dtype=pl.Binary).new_from_index(0, len(frame))
     written = _written(frame, schema)
     special = _special(frame, schema)
     if special is None or not special.any():
         return written
-    return written.scatter(special.arg_true(), _one_by_one(frame.filter(special), schema, fmt))
+    return written.scatter(special.arg_true(), _one_by_one(frame.filter(special), schema, "json"))
 
 
 def _written(frame: pl.DataFrame, schema: Schema) -> pl.Series:
@@ -53,6 +64,6 @@ def _special(frame: pl.DataFrame, schema: Schema) -> pl.Series | None:
     return frame.select(pl.any_horizontal(present)).to_series() if present else None
 
 
-def _one_by_one(frame: pl.DataFrame, schema: Schema, fmt: str) -> pl.Series:
+def _one_by_one(frame: pl.DataFrame, schema: Schema, fmt: Format) -> pl.Series:
     rows = python_rows.to_rows(frame, schema)
     return pl.Series("value", [encode_value(row, schema, fmt) for row in rows], dtype=pl.Binary)

@@ -9,6 +9,7 @@ from everstate.topology.nodes.node import Node
 from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
+    from everstate.formats.descriptions import Format
     from everstate.schema.schema import Schema
 
 
@@ -18,7 +19,7 @@ class Output(Node):
 
     Attributes:
         topic: Where it goes; also the output's name.
-        format: "json", "string" or "bytes".
+        format: How its values are written.
         partitions: Partitions of the topic if it must be created; None takes the most of the sources.
     """
 
@@ -26,7 +27,7 @@ class Output(Node):
     methods: ClassVar[tuple[str, ...]] = ("to",)
     traits: ClassVar[Traits] = Traits(on_shard=True, need=Need.LATEST)
     topic: str
-    format: str
+    format: Format
     partitions: int | None
 
     @property

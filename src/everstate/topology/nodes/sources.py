@@ -9,6 +9,7 @@ from everstate.topology.nodes.node import Node
 from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
+    from everstate.formats.descriptions import Format
     from everstate.schema.schema import Schema
 
 
@@ -26,7 +27,7 @@ class Source(Node):
     methods: ClassVar[tuple[str, ...]] = ("stream", "table")
     traits: ClassVar[Traits] = Traits(scatters=True)
     topic: str
-    format: str
+    format: Format
     declared: Schema
 
     @property

@@ -1,0 +1,43 @@
+"""Numbers of a fixed width, as the serialisers that come with Kafka write them, many at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+from everstate.schema.schema import SCALAR_COLUMN
+from everstate.schema.values import NUMBERS
+
+if TYPE_CHECKING:
+    from everstate.schema.schema import Schema
+
+_NUMPY: Final = {"int16": ">i2", "int32": ">i4", "int64": ">i8", "float32": ">f4", "float64": ">f8"}
+
+
+def read(values: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
+    """Read values.
+
+    Returns:
+        The frame of those that have the right length, with the place of each in `$index`; and the places of the others.
+    """
+    type_ = schema.fields[0].type
+    fits = values.bin.size() == NUMBERS[type_.name].size
+    content = b"".join(values.filter(fits))
+    numbers: Any = np.frombuffer(content, dtype=_NUMPY[type_.name])
+    column = pl.Series(SCALAR_COLUMN, numbers.astype(numbers.dtype.newbyteorder("=")), dtype=type_.polars)
+    index = fits.arg_true().cast(pl.UInt32).alias("$index")
+    return pl.DataFrame([column, index]), (~fits).arg_true().cast(pl.UInt32)
+
+
+def write(column: pl.Series, type_name: str) -> pl.Series:
+    """The values of a column; null where it is null."""
+    size = NUMBERS[type_name].size
+    content = column.drop_nulls().to_numpy().astype(_NUMPY[type_name]).tobytes()
+    parts = [content[start : start + size] for start in range(0, len(content), size)]
+    written = pl.Series("value", parts, dtype=pl.Binary)
+    if not column.null_count():
+        return written
+    nothing = pl.Series("value", [None], dtype=pl.Binary).new_from_index(0, len(column))
+    return nothing.scatter(column.is_not_null().arg_true(), written)
