@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.topology.drawing_svg import svg
+from everstate.errors import secrets
+from everstate.fingerprints.noted.phrases import wording
+from everstate.topology.drawing import svg
 from everstate.topology.nodes import Output
 from everstate.topology.unit import Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from everstate.dsl.flow import Flow
     from everstate.dsl.service import Service
     from everstate.schema.types import Field
@@ -81,7 +85,7 @@ def of_service(service: Service) -> Display:
         for unit in units
     )
     text = f"Service({service.name!r}) with {f'outputs {outputs}' if units else 'no outputs'}"
-    return Display(text, ("output", "kind", "key", "columns", "from"), rows, svg(units))
+    return Display(text, ("output", "kind", "key", "columns", "from"), rows, drawn(units, service))
 
 
 def of_flow(flow: Flow) -> Display:
@@ -109,7 +113,20 @@ def of_flow(flow: Flow) -> Display:
     )
     values = tuple(field for field in node.schema.fields if field.name not in node.key.names)
     text = f"{kind} of service {flow.service.name}, key {key}: {_listed(values)}"
-    return Display(text, ("column", "type", ""), rows, svg([Unit.of(flow.service.name, end)]))
+    return Display(text, ("column", "type", ""), rows, drawn([Unit.of(flow.service.name, end)], flow.service))
+
+
+def drawn(units: Sequence[Unit], service: Service, partitions: Mapping[str, int] | None = None) -> str:
+    """Outputs of a service as an SVG picture, with the user's own words and without secrets.
+
+    Args:
+        units: The outputs.
+        service: Whose they are.
+        partitions: Of topics that exist.
+    """
+    settings = service.configuration
+    picture = svg(units, wording(units, settings), partitions)
+    return secrets.hidden(picture, tuple(secrets.named(settings).values()))
 
 
 def _listed(fields: tuple[Field, ...]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.names import node_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from everstate.topology.nodes import Node
     from everstate.topology.unit import Unit
 
@@ -31,22 +33,25 @@ class Description:
             orders/table: table of orders, keeps state -> by-customer/aggregate
           stage 2
             by-customer/aggregate: aggregate by customer, keeps state -> by-customer/output
+              .group_by("customer").agg(orders=es.count())
             by-customer/output: output to by-customer
 
     Attributes:
         service: The service's name.
         on_error: The policy for records that cannot be processed.
         units: The outputs with what feeds them.
+        texts: By output and number of a node, the user's text that made it, as far as it is known.
     """
 
     service: str
     on_error: str
     units: list[Unit]
+    texts: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"service {self.service} (records that cannot be processed: {self.on_error})"]
         for unit in self.units:
-            lines += _unit_lines(unit)
+            lines += _unit_lines(unit, self.texts.get(unit.output.topic, {}))
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -54,11 +59,11 @@ class Description:
         return {
             "service": self.service,
             "on_error": self.on_error,
-            "outputs": [unit_json(unit) for unit in self.units],
+            "outputs": [unit_json(unit, self.texts.get(unit.output.topic, {})) for unit in self.units],
         }
 
 
-def unit_json(unit: Unit) -> dict[str, Any]:
+def unit_json(unit: Unit, texts: Mapping[int, str]) -> dict[str, Any]:
     """One output as plain data."""
     names = node_names(unit)
     return {
@@ -68,14 +73,15 @@ def unit_json(unit: Unit) -> dict[str, Any]:
         "value": {field.name: str(field.type.name) for field in unit.output.record.fields},
         "topics": {"read": list(unit.topics), "written": [unit.output.topic, dead_letter_topic(unit.output.topic)]},
         "stages": [
-            {"number": stage, "nodes": [_node_json(unit, n, node, names) for n, node in unit.members(stage)]}
+            {"number": stage, "nodes": [_node_json(unit, n, names, texts) for n, _ in unit.members(stage)]}
             for stage in range(unit.depth + 1)
         ],
         "order_sensitive": [names[unit.nodes.index(node)] for node in unit.order_sensitive],
     }
 
 
-def _node_json(unit: Unit, number: int, node: Node, names: list[str]) -> dict[str, Any]:
+def _node_json(unit: Unit, number: int, names: list[str], texts: Mapping[int, str]) -> dict[str, Any]:
+    node = unit.nodes[number]
     return {
         "name": names[number],
         "operation": node.verb,
@@ -87,10 +93,11 @@ def _node_json(unit: Unit, number: int, node: Node, names: list[str]) -> dict[st
         "from": [names[edge.source] for edge in unit.into(number)],
         "to": [names[edge.target] for edge in unit.out_of(number)],
         "location": str(node.location) if node.location else None,
+        "text": texts.get(number),
     }
 
 
-def _unit_lines(unit: Unit) -> list[str]:
+def _unit_lines(unit: Unit, texts: Mapping[int, str]) -> list[str]:
     output, names = unit.output, node_names(unit)
     lines = [f"output {output.topic}: {output.kind}, key {', '.join(output.key.names)}, from {', '.join(unit.topics)}"]
     for stage in range(unit.depth + 1):
@@ -98,6 +105,8 @@ def _unit_lines(unit: Unit) -> list[str]:
         for number, node in unit.members(stage):
             after = ", ".join(names[edge.target] for edge in unit.out_of(number))
             lines.append(f"    {names[number]}: {_phrase(node)}" + (f" -> {after}" if after else ""))
+            if number in texts and not (node.endpoint or node.traits.holds_source):
+                lines.append(f"      {' '.join(texts[number].split())}")
     if unit.order_sensitive:
         steps = ", ".join(names[unit.nodes.index(node)] for node in unit.order_sensitive)
         lines.append(f"  depends on the order of arrival: {steps}")

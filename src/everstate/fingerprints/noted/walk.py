@@ -88,9 +88,19 @@ class Walk:
                 else None
             )
         uses = [*given, *self._named(call.names(), Scope.of(names), call)]
-        source = secrets.hidden(definitions.without_secrets(call.source, call.nodes), self._values)
         digest = contents.digest(call.dump)
-        return StepNote(call.label, node.location.file, call.line, source, digest, _once(uses))
+        return StepNote(call.label, node.location.file, call.line, self._shown(call), digest, _once(uses))
+
+    def source(self, node: Node) -> str:
+        """The text of the call that made a step, from its dot on; empty if it cannot be told."""
+        if node.location is None:
+            return ""
+        text = current_text(node.location.file, self._module(node.location.file))
+        call = None if text is None else call_at(text, node.location)
+        return "" if call is None else self._shown(call)
+
+    def _shown(self, call: Call) -> str:
+        return secrets.hidden(definitions.without_secrets(call.source, call.nodes), self._values)
 
     def reached(self, thing: Any, place: Place | None = None) -> Sequence[str]:
         """The definitions that a thing is, or holds.
