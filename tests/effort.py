@@ -10,7 +10,7 @@ import math
 import os
 
 #: The part of its full number that a test goes through.
-SHARES = {"quick": 0.1, "usual": 0.3, "full": 1.0}
+SHARES = {"quick": 0.05, "usual": 0.2, "full": 1.0}
 LEVEL = os.environ.get("EVERSTATE_EFFORT", "usual")
 
 

@@ -186,14 +186,19 @@ class KafkaBench(Bench):
 
 BENCHES = {"embedded": EmbeddedBench, "memory": MemoryBench, "kafka": KafkaBench}
 MARKS = {"kafka": [pytest.mark.kafka]}
+#: What `make test` tries on a broker, too; the rest of the contract, which takes minutes there, is for `make long`.
+ON_A_BROKER = {"test_commit", "test_cutover"}
 
 
+@pytest.hookimpl(tryfirst=True)  # marks count when tests are chosen by them
 def pytest_collection_modifyitems(config, items) -> None:
     """Leave out what a log cannot do by its nature."""
     kept, left_out = [], []
     for item in items:
         needed = {name for mark in item.iter_markers("needs") for name in mark.args}
         chosen = getattr(item, "callspec", None) and item.callspec.params.get("new_bench")
+        if chosen == "kafka" and item.path.stem not in ON_A_BROKER:
+            item.add_marker(pytest.mark.long)
         (left_out if chosen and needed - BENCHES[chosen].can else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

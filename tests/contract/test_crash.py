@@ -9,6 +9,8 @@ import pytest
 from everstate.log import Cutover, TopicConfig
 from everstate.log.crash import Crash, crash_at, intercepted
 
+pytestmark = pytest.mark.slow
+
 #: From here on, the operation counts.
 DONE = {
     "log.append.after_transaction",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from everstate.generations.in_process.executor import InProcessExecutor
 from tests.simulation.remembering import RememberingExecutor
 from tests.simulation.shop import OUTPUTS
@@ -18,6 +20,7 @@ def published(executor: type[InProcessExecutor]) -> dict:
     return {output: [(r.partition, r.offset, r.key, r.value, r.ts) for r in of] for output, of in records.items()}
 
 
+@pytest.mark.slow
 def test_batches_that_are_remembered_give_what_computed_ones_do():
     first, again = published(RememberingExecutor), published(RememberingExecutor)
     assert first == again == published(InProcessExecutor)

@@ -13,8 +13,8 @@ def test_examples_full_level_tries_the_full_number():
 
 @pytest.mark.parametrize("level", ["quick", "usual"])
 def test_examples_other_levels_try_a_share_of_the_usual_number(level):
-    assert examples(200, 30, level=level) == 30 * SHARES[level]
-    assert examples(30, level=level) == 30 * SHARES[level]
+    assert examples(200, 40, level=level) == 40 * SHARES[level]
+    assert examples(40, level=level) == 40 * SHARES[level]
 
 
 @pytest.mark.parametrize("level", SHARES)

@@ -75,6 +75,7 @@ def test_topic_delete_of_one_that_a_deployed_service_uses_is_refused(everstate, 
     assert everstate("topic", "delete", topic, "--force").stdout == f"{topic}: deleted, along with 0 records\n"
 
 
+@pytest.mark.slow
 def test_topic_delete_on_a_terminal_asks_first(everstate):
     everstate("produce", "orders", "--create", stdin="1\n")
     environment = {**os.environ, "EVERSTATE_LOG": str(everstate.path / "log")}

@@ -74,6 +74,7 @@ def test_archive_after_a_loss_goes_on_and_remembers_it(shelf):
     assert archived(shelf)["offset"].to_list() == [0, 1, 2, 3, 8, 9, 10, 11]
 
 
+@pytest.mark.slow
 def test_archive_merges_small_files_and_loses_nothing(shelf):
     shelf.topic("t")
     for _ in range(100):

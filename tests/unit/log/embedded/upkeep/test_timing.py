@@ -7,6 +7,8 @@ from everstate.log import Holder, leasing
 from everstate.log.embedded.upkeep import garbage
 from everstate.log.timing import GRACE_MS, JUMP_MS, Sight
 
+pytestmark = pytest.mark.slow
+
 DAY_MS = 86_400_000
 YEARS_MS = 70 * 365 * DAY_MS
 
