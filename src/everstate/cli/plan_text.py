@@ -63,7 +63,7 @@ def replaces_something(plan: Plan) -> bool:
 
 
 def _is_first(action: object) -> bool:
-    return isinstance(action, Begin) and not action.keys
+    return isinstance(action, Begin) and not action.closed
 
 
 def _coloured(line: Line) -> Text:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from everstate.dsl.service import Service
-    from everstate.generations.deploy.deployment import Roster
+    from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.options import RunOptions
     from everstate.generations.deploy.planning import Planned
     from everstate.generations.deploy.rollout import Rollout
@@ -118,10 +118,10 @@ class Operation:
         """
 
         @contextlib.contextmanager
-        def shown(roster: Roster) -> Iterator[Progress]:
+        def shown(changes: Changes) -> Iterator[Progress]:
             if runs:
                 self._executor.begin()
-            with self.progress(roster, run.site) as progress:
+            with self.progress(changes, run.site) as progress:
                 yield progress
 
         try:
@@ -130,9 +130,9 @@ class Operation:
         finally:
             self._executor.stop()
 
-    def progress(self, roster: Roster, site: Site) -> Progress:
+    def progress(self, changes: Changes, site: Site) -> Progress:
         """Shows what runs."""
-        return Progress(roster, site.log, show=self._show, asks=self._asks)
+        return Progress(changes, site.log, show=self._show, asks=self._asks)
 
     def _limits(self, site: Site) -> Limits:
         """What the service could run out of."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from everstate.generations.deploy.build import Build
-    from everstate.generations.deploy.deployment import Roster
+    from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.executor import Execution
     from everstate.log.protocol import Log
 
@@ -107,15 +107,15 @@ class Progress:
     """Shows the outputs of a service: a table on a terminal, else a line now and then.
 
     Args:
-        roster: What runs.
+        changes: What runs, and what is being built.
         log: To see how far the sources are ahead.
         show: False for silence; None shows it if the standard error is a terminal, or as lines if not.
         asks: Someone may be asked on the terminal.
     """
 
-    def __init__(self, roster: Roster, log: Log, *, show: bool | None = None, asks: bool = False) -> None:
+    def __init__(self, changes: Changes, log: Log, *, show: bool | None = None, asks: bool = False) -> None:
         self._asks = asks
-        self._roster = roster
+        self._changes = changes
         self._ended: dict[str, Line] = {}
         self._log = log
         self._silent = show is False
@@ -176,7 +176,7 @@ class Progress:
 
     def lines(self) -> list[Line]:
         """The outputs now; those that have been drained as they ended."""
-        now = {execution.name: self._line(execution) for execution in self._roster.executions.values()}
+        now = {execution.name: self._line(execution) for execution in self._changes.executions.values()}
         return list({**self._ended, **now}.values())
 
     def finished(self, executions: Sequence[Execution]) -> None:
@@ -187,7 +187,7 @@ class Progress:
         if self._silent:
             return
         lines = self.lines()
-        builds = [BuildLine.of(build) for build in self._roster.builds.values()]
+        builds = [BuildLine.of(build) for build in self._changes.builds.values()]
         if self._live is not None:
             parts = [_table(lines), *([_build_table(builds)] if builds else [])]
             self._live.update(Group(*parts), refresh=True)

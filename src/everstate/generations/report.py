@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.generations.registry import now_ms
 
 if TYPE_CHECKING:
-    from everstate.generations.deploy.deployment import Roster
+    from everstate.generations.deploy.change import Changes
     from everstate.log.descriptions import Lease
     from everstate.log.protocol import Log
 
@@ -26,10 +26,10 @@ class Reporter:
     """Makes the document of a process.
 
     Args:
-        roster: What runs.
+        changes: What runs, and what is being built.
     """
 
-    roster: Roster
+    changes: Changes
     _started_ms: int = field(default_factory=now_ms)
     _before: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -40,11 +40,11 @@ class Reporter:
             building: Of what is being built, rather than of what publishes: these may be two processes.
         """
         if building:
-            builds = {name: {"rate": _rounded(build.rate)} for name, build in list(self.roster.builds.items())}
+            builds = {name: {"rate": _rounded(build.rate)} for name, build in self.changes.builds.items()}
             return {"started_ms": self._started_ms, "builds": builds}
         outputs = {
             name: {"rate": self._rate(name, execution.tally.read), "read": execution.tally.read}
-            for name, execution in list(self.roster.executions.items())
+            for name, execution in self.changes.executions.items()
         }
         return {"started_ms": self._started_ms, "outputs": outputs}
 

@@ -7,12 +7,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from everstate.errors import EverstateError, HistoryTruncatedError, LogError, TopicNotFoundError
 from everstate.plan.facts import Options
-from everstate.plan.words import counted, listed
+from everstate.plan.steps import (
+    Build,
+    CarryOver,
+    CatchUp,
+    Convert,
+    Discard,
+    Host,
+    Open,
+    Phase,
+    Publish,
+    Step,
+    TakeOver,
+    Withdraw,
+    sentences,
+)
 
 if TYPE_CHECKING:
+    from everstate.location import Location
     from everstate.plan.differences import Difference
     from everstate.plan.facts import Offsets
     from everstate.plan.preview import Preview
@@ -93,10 +110,26 @@ class Action(ABC):
     discards: int | None = None
     warnings: tuple[str, ...] = ()
 
-    @property
     @abstractmethod
+    def _steps(self) -> tuple[Step, ...]:
+        """What is done when nothing is built for another version."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What is done, in this order."""
+        given_up = () if self.discards is None else (Discard(self.output, self.discards),)
+        return (*given_up, *self._steps())
+
+    @property
     def follows(self) -> str:
-        """What happens, in one sentence."""
+        """What happens, in a sentence or two; what is discarded is a circumstance, unless nothing else happens."""
+        steps = self.steps
+        return sentences([step for step in steps if not isinstance(step, Discard)] or steps)
+
+    @property
+    def hosts(self) -> bool:
+        """Whether what publishes is there already, or needs nothing to be compared with."""
+        return any(step.phase is Phase.HOST for step in self.steps)
 
     @property
     def records(self) -> int:
@@ -115,11 +148,8 @@ class Keep(Action):
     kind: ClassVar[str] = "nothing"
     consumes: tuple[str, ...] = ()
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
-        taken = f", and consumes what changes in {listed(self.consumes)}" if self.consumes else ""
-        return f"Generation {self.active} carries on unchanged{taken}."
+    def _steps(self) -> tuple[Step, ...]:
+        return (Host(self.output, self.active, self.consumes),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +160,8 @@ class Begin(Action):
         keys: Keys that its topic has already; they are treated as those of an earlier generation.
         estimate: How long it takes to catch up.
         resumes: Number of a generation with this fingerprint that is half built or prepared.
+        closed: It is calculated without publishing first, since something is or was on its topic.
+        stream: The output is a stream, so what it has published stands.
     """
 
     kind: ClassVar[str] = "begin"
@@ -137,16 +169,14 @@ class Begin(Action):
     keys: int = 0
     estimate: Estimate = Estimate(0)
     resumes: int | None = None
+    closed: bool = False
+    stream: bool = False
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
-        if not self.keys:
-            return "The first generation processes all that its sources have and publishes as it goes."
-        return (
-            f"The topic already has {counted(self.keys, 'key')}: the first generation is calculated without "
-            "publishing; then what differs is published, with a tombstone for each key that it does not produce."
-        )
+    def _steps(self) -> tuple[Step, ...]:
+        if not self.closed:
+            return (Open(self.output),)
+        build = Build(self.output, resumes=self.resumes, stream=self.stream, keys=self.keys)
+        return (build, _cutover(self.output, stream=self.stream, whole=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,10 +185,8 @@ class Continue(Action):
 
     kind: ClassVar[str] = "continue"
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
-        return f"The state of generation {self.active} is carried over and results so far stand, as on_change says."
+    def _steps(self) -> tuple[Step, ...]:
+        return (CarryOver(self.output, self.active),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,21 +211,12 @@ class Recalculate(Action):
     resumes: int | None = None
     again: bool = False
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
-        if self.again:
-            return "A new generation processes all that its sources have and publishes the stream from the beginning."
-        beside = f" alongside generation {self.active}" if self.active is not None else ""
-        if self.stream:
-            return (
-                f"State is rebuilt{beside} without publishing; what the stream has published stands, and the new "
-                "version picks up where the old one stops."
-            )
-        return (
-            f"A new generation is built{beside}; then what differs is published, with a tombstone for each key that it "
-            "does not produce."
+    def _steps(self) -> tuple[Step, ...]:
+        build = Build(self.output, self.active, self.resumes, self.stream, again=self.again)
+        cutover = (
+            TakeOver(self.output, again=True) if self.again else _cutover(self.output, stream=self.stream, whole=True)
         )
+        return (build, cutover)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,19 +237,9 @@ class Migrate(Action):
     stream: bool = False
     resumes: int | None = None
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
-        state = f"The state of generation {self.active}"
-        published = "then what differs is published"
-        if self.stream:
-            published = "what the stream has published stands, and the new version picks up where the old one stops"
-        if not self.checked:
-            return f"{state} stays as it is; {published}, without a replay."
-        return (
-            f"{state} is converted, and a sample of its keys is recalculated to check it; {published}. If the sample "
-            "disagrees, the whole output is recalculated."
-        )
+    def _steps(self) -> tuple[Step, ...]:
+        convert = Convert(self.output, self.active, self.resumes, self.checked)
+        return (convert, _cutover(self.output, stream=self.stream))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,14 +258,8 @@ class Restore(Action):
     estimate: Estimate
     asked: bool = False
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
-        which = "takes over again" if self.asked else "is this version"
-        return (
-            f"Generation {self.generation} {which}: it catches up from where it stopped, without a replay, and "
-            "publishes what differs."
-        )
+    def _steps(self) -> tuple[Step, ...]:
+        return (CatchUp(self.output, self.generation, self.asked), Publish(self.output))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,16 +278,10 @@ class Retire(Action):
     keep_topic: bool = False
     readers: tuple[str, ...] = ()
 
-    @property
-    def follows(self) -> str:
-        """What happens, in one sentence."""
+    def _steps(self) -> tuple[Step, ...]:
         if self.active is None:
-            return "The generation that is being built is discarded."
-        if self.keep_topic or not self.keys:
-            return f"Generation {self.active} is retired and the topic stays as it is."
-        readers = f", which {listed(self.readers)} will see" if self.readers else ""
-        keys = counted(self.keys, "key")
-        return f"Generation {self.active} is retired, with a tombstone for each of its {keys}{readers}."
+            return ()
+        return (Withdraw(self.output, self.active, self.keys, self.keep_topic, self.readers),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,6 +300,25 @@ class Refuse(Action):
     hint: str
     truncated: bool = False
     missing: str = ""
+
+    def error(self, location: Location | None = None) -> EverstateError:
+        """What is raised where someone wants to carry it out anyway.
+
+        Args:
+            location: The user's line that declares the output or the source.
+
+        Example:
+            >>> refused = Refuse(output="totals", fingerprint="f", problem="it has ...", hint="", truncated=True)
+            >>> type(refused.error()).__name__
+            'HistoryTruncatedError'
+        """
+        if self.missing:
+            return TopicNotFoundError(self.missing, location=location)
+        kind = HistoryTruncatedError if self.truncated else LogError
+        return kind(f"output {self.output!r}: {self.problem}", location=location, hint=self.hint)
+
+    def _steps(self) -> tuple[Step, ...]:
+        return ()
 
     @property
     def follows(self) -> str:
@@ -339,6 +355,30 @@ class Plan:
         """All actions that do something."""
         return tuple(action for action in self.actions if not isinstance(action, Keep))
 
+    @property
+    def levels(self) -> dict[str, int]:
+        """By output: those that it reads have a lower level, those that are no longer declared the highest one."""
+        found: dict[str, int] = {}
+        for action in self.actions:
+            feeders = [found[reading.topic] for reading in action.sources if reading.topic in found]
+            found[action.output] = 1 + max(feeders, default=-1)
+        last = 1 + max((found[action.output] for action in self.actions if not isinstance(action, Retire)), default=-1)
+        return {**found, **{action.output: last for action in self.actions if isinstance(action, Retire)}}
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All that is done, in the order of a process that may publish from the start.
+
+        One that replaces a live process takes the steps of hosting when it has taken its place.
+        """
+        levels = self.levels
+        order = sorted(self.actions, key=lambda action: levels[action.output])
+        done = [step for action in self.actions for step in action.steps if action.hosts]
+        for _, level in groupby((a for a in order if not a.hosts), key=lambda action: levels[action.output]):
+            steps = [step for action in level for step in action.steps]
+            done += [step for phase in (Phase.PREPARE, Phase.REPLACE) for step in steps if step.phase is phase]
+        return tuple(done)
+
     def action(self, output: str) -> Action:
         """The action of an output.
 
@@ -353,3 +393,7 @@ class Plan:
     def preview(self, output: str) -> Preview | None:
         """What the shadow has found for an output."""
         return next((preview for preview in self.previews if preview.output == output), None)
+
+
+def _cutover(output: str, *, stream: bool, whole: bool = False) -> Step:
+    return TakeOver(output) if stream else Publish(output, whole)

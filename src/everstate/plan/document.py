@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The schema that docs/reference/plan-json.md describes.
 _VERSION: Final = 3
+#: Fields of actions that this version of the schema did not have from the start.
+_LATER: Final = ("closed", "stream")
 _OF_EDITS: Final = ("kind", "name", "location", "old", "new", "diff")
 _SCALARS: Final[dict[str, Any]] = {"str": str, "int": int, "float": (int, float), "bool": bool, "None": type(None)}
 _KINDS: Final[dict[str, type[Action]]] = {
@@ -43,18 +45,25 @@ _KINDS: Final[dict[str, type[Action]]] = {
 
 
 def to_json(plan: Plan, *, limits: Limits | None = None) -> str:
-    """A plan as a document; `follows`, `causes` and `concerns` are for its readers, and not read back."""
+    """A plan as a document; `steps`, `follows`, `causes` and `concerns` are for its readers, and not read back."""
     known = {
         "version": _VERSION,
         "service": plan.service,
         "options": asdict(plan.options),
-        "actions": [{"kind": action.kind, **asdict(action), "follows": action.follows} for action in plan.actions],
+        "actions": [
+            {"kind": action.kind, **asdict(action), "steps": _steps(action), "follows": action.follows}
+            for action in plan.actions
+        ],
         "previews": [asdict(preview) for preview in plan.previews],
         "startup": plan.startup,
         "causes": [_cause(cause) for cause in causes_of(plan.changes)],
         "concerns": [asdict(concern) for concern in concerns_of(plan, limits)],
     }
     return json.dumps(known, indent=2)
+
+
+def _steps(action: Action) -> list[dict[str, str]]:
+    return [{"step": step.kind, "does": step.clause} for step in action.steps]
 
 
 def _cause(cause: Cause) -> dict[str, Any]:
@@ -193,7 +202,9 @@ def _is(value: object, kind: type | tuple[type, ...]) -> bool:
 
 def _action(known: dict[str, Any]) -> Action:
     kind = _KINDS[known["kind"]]
-    values: dict[str, Any] = {field.name: known[field.name] for field in fields(kind)}
+    # Fields that an earlier version did not write have their defaults.
+    names = [field.name for field in fields(kind) if field.name in known or field.name not in _LATER]
+    values: dict[str, Any] = {name: known[name] for name in names}
     values["differences"] = tuple(_difference(difference) for difference in values["differences"])
     values["sources"] = tuple(_reading(reading) for reading in values["sources"])
     for name in ("ordered", "consumes", "readers", "warnings"):

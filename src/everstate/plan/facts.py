@@ -105,6 +105,7 @@ class OutputFacts:
         pending: One that is being built, or was prepared by a preview.
         retained: Retired ones whose state is kept, the newest first.
         keys: Live keys on the output's topic.
+        published: A generation has published to it once, whatever is there now.
         topics: Ids of the output's topic and of its dead-letter topic, by name, as far as they exist.
         begins: Where the output's topic begins, by partition.
         warnings: What whoever deploys it should know.
@@ -114,6 +115,7 @@ class OutputFacts:
     pending: Deployed | None = None
     retained: tuple[Deployed, ...] = ()
     keys: int = 0
+    published: bool = False
     topics: dict[str, str] = field(default_factory=dict)
     begins: Offsets = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -127,7 +127,18 @@ class OutputDecision:
     def _pending(self) -> Deployed | None:
         """A generation of this very version that is half built or prepared, and can be resumed."""
         pending = self.facts.pending
-        return pending if pending is not None and self._is_this(pending) else None
+        # Where nothing ever was on the topic, it is begun once more: a first generation publishes from its first batch.
+        return pending if pending is not None and self._has_published and self._is_this(pending) else None
+
+    @property
+    def _keys(self) -> int:
+        """Keys on the topic of a table."""
+        return self.facts.keys if self.new.kind == "table" else 0
+
+    @property
+    def _has_published(self) -> bool:
+        """Whether there is something that a new generation has to be compared with."""
+        return self.facts.active is not None or self._keys > 0 or self.facts.published
 
     @property
     def _given_up(self) -> int | None:
@@ -146,15 +157,17 @@ class OutputDecision:
     def _begin(self) -> Action:
         readings = self._readings()
         problems = list(self._gaps())
-        if problems and self.facts.keys and self.new.kind == "table":
+        if problems and self._keys:
             return self._refuse(problems)
         return Begin(
             **self._base,
             sources=readings,
             discards=None if self._pending else self._given_up,
-            keys=self.facts.keys if self.new.kind == "table" else 0,
+            keys=self._keys,
             estimate=self._estimate(readings),
             resumes=self._pending.generation if self._pending else None,
+            closed=self._has_published,
+            stream=self.new.kind == "stream",
         )
 
     def _recalculate(self, *, asked: bool = False, instead: str = "", again: bool = False) -> Action:

@@ -12,6 +12,7 @@ from everstate.plan.shown.blocks import BLANK, Line, Paragraph, Span, Style, pla
 from everstate.plan.shown.cause_text import causes_paragraphs, place_of
 from everstate.plan.shown.causes import causes_of
 from everstate.plan.shown.preview_text import preview_paragraphs
+from everstate.plan.steps import Discard
 from everstate.plan.words import counted, duration, listed
 
 if TYPE_CHECKING:
@@ -159,8 +160,8 @@ def _circumstances(action: Action) -> Iterator[str]:
         yield action.instead
     if isinstance(action, (Begin, Recalculate, Migrate)) and action.resumes is not None:
         yield f"resumes generation {action.resumes}, which was prepared or left half built"
-    if action.discards is not None:
-        yield f"discards generation {action.discards}, which is being built"
+    if len(action.steps) > 1:  # else it is all that happens, and said as such
+        yield from (step.clause for step in action.steps if isinstance(step, Discard))
 
 
 def _unchanged(kept: list[Keep]) -> Iterator[Paragraph]:
@@ -176,9 +177,9 @@ def _unchanged(kept: list[Keep]) -> Iterator[Paragraph]:
     for action in kept:
         for warning in action.warnings:
             yield sentence(Span("warning: ", Style.WARNING), f"{action.output}: {warning}", indent=_INSIDE)
-        if action.discards is not None:
-            words = f"{action.output} discards generation {action.discards}, which is being built"
-            yield sentence(words, indent=_INSIDE)
+        for step in action.steps:
+            if isinstance(step, Discard):
+                yield sentence(f"{action.output} {step.clause}", indent=_INSIDE)
 
 
 def _cost(plan: Plan, *, doing: bool) -> Iterator[Paragraph]:

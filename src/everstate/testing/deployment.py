@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from everstate.dsl.service import Service
     from everstate.fingerprints.prints import UnitPrint
-    from everstate.generations.deploy.deployment import Roster
+    from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.executor import Execution
     from everstate.generations.deploy.options import Wishes
     from everstate.generations.in_process.execution import InProcessExecution
@@ -117,7 +117,7 @@ class Deployment:
         kept = {action.output for action in planned.plan.actions if isinstance(action, (Keep, Continue))}
         self.counts = {name: self.counts.get(name, Counter()) if name in kept else Counter() for name in planned.units}
         self.process()  # what the topic of an output says that is no longer declared
-        return Deployed(planned.plan, list(self._replaced(planned.plan)), shown.roster.rebuilt)
+        return Deployed(planned.plan, list(self._replaced(planned.plan)), shown.changes.rebuilt)
 
     def process(self) -> None:
         """One micro-batch of each output, those that feed others first; one that failed before comes before it.
@@ -169,9 +169,9 @@ class _Shown:
         self.executions: dict[str, InProcessExecution] = {}
 
     @contextmanager
-    def of(self, roster: Roster) -> Iterator[_Shown]:
+    def of(self, changes: Changes) -> Iterator[_Shown]:
         """The display of what runs."""
-        self.roster = roster
+        self.changes = changes
         yield self
 
     def update(self) -> None:

@@ -10,6 +10,7 @@ from everstate.generations.deploy import steps
 from everstate.generations.deploy.outputs import create_own_topics, create_topics
 from everstate.generations.generation import Status
 from everstate.plan.actions import Begin, Keep
+from everstate.plan.steps import Discard, Preparation
 
 SERVICE = """
 import everstate as es
@@ -48,7 +49,11 @@ def _deploy(file: Path, url: str, config: dict[str, object], *, publish: bool) -
             if isinstance(action, Begin):
                 steps.begin(planned, action.output, site)
             elif not isinstance(action, Keep):
-                generation = steps.plan_generation(planned, action, site)
+                for step in action.steps:
+                    if isinstance(step, Discard):
+                        steps.discard(action.output, step.generation, site)
+                (step,) = (step for step in action.steps if isinstance(step, Preparation))
+                generation = steps.plan_generation(planned, action, step, site)
                 create_own_topics(planned.units[action.output], generation, site.log)
                 history = site.registry.read(action.output)
                 steps.write(site, history, history.numbered(generation.number), Status.READY)

@@ -53,9 +53,7 @@ def execution(tmp_path):
     def spark():
         raise AssertionError("nobody starts it")
 
-    made = SparkExecution(
-        spark, PreparedOutput(unit, folder, generation, 0), folder, log, log.acquire("shop"), Settings()
-    )
+    made = SparkExecution(spark, PreparedOutput(unit, folder, generation), folder, log, log.acquire("shop"), Settings())
     made._query = Gone()
     made._began = made._watched = time.monotonic()
     yield made

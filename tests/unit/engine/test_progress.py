@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from everstate.engine.progress import BuildLine, Progress, _build_table, size_text
-from everstate.generations.deploy.deployment import Roster
+from everstate.generations.deploy.change import Changes
 from everstate.log.memory.log import MemoryLog
 
 
@@ -65,6 +65,6 @@ def asking(monkeypatch, typed, *, asks=True, show=None):
     keyboard = io.StringIO(typed)
     monkeypatch.setattr(keyboard, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", keyboard)
-    progress = Progress(Roster(), MemoryLog(), asks=asks, show=show)
+    progress = Progress(Changes(), MemoryLog(), asks=asks, show=show)
     progress._console = Console(file=io.StringIO(), force_terminal=True)
     return progress

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
-from everstate.generations.deploy.deployment import Roster
+from everstate.generations.deploy.change import Changes
 from everstate.generations.deploy.executor import Tally
 from everstate.generations.deploy.leases import Leases
 from everstate.generations.report import Reporter, publish, read_report
@@ -66,13 +67,17 @@ def test_status_of_a_lease_that_was_given_back_is_stopped(tmp_path):
     assert status(log, "shop").process.state == STOPPED
 
 
+def running(execution):
+    return Changes((SimpleNamespace(output="totals", execution=execution, build=None),))
+
+
 def test_report_is_one_document_per_lease_and_written_only_if_it_changed(tmp_path):
     log = MemoryLog()
     lease = log.acquire("shop")
-    roster = Roster(executions={"totals": Working()})
-    reporter = Reporter(roster)
+    changes = running(Working())
+    reporter = Reporter(changes)
     for read in (0, 1000, 1000):
-        roster.executions["totals"].tally.read = read
+        changes.executions["totals"].tally.read = read
         publish(log, "shop", lease, reporter.report(building=False))
     assert list(log.metas("shop")) == ["status/shop"]
     assert read_report(log, "shop", "shop", lease.token)["outputs"]["totals"]["read"] == 1000
@@ -83,11 +88,10 @@ def test_report_is_one_document_per_lease_and_written_only_if_it_changed(tmp_pat
 
 def test_signs_of_life_tell_how_the_work_goes(tmp_path):
     log = EmbeddedLog(tmp_path / "log")
-    roster = Roster(executions={"totals": Working(Tally(read=5))})
     leases = Leases(log, "shop", 0.01, lambda error: None, ())
     leases.take_publishing()
     leases.take_building()
-    leases.report_with(Reporter(roster))
+    leases.report_with(Reporter(running(Working(Tally(read=5)))))
     deadline = time.monotonic() + 10
     while len(log.metas("shop", "status/")) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -223,7 +223,7 @@ def test_decide_migrate_behind_the_last_state_reads_no_history() -> None:
     assert not action.checked
     assert action.records == 0
     assert action.follows == (
-        "The state of generation 3 stays as it is; then what differs is published, without a replay."
+        "The state of generation 3 stays as it is, and nothing is replayed; then what differs is published."
     )
 
 
@@ -377,7 +377,7 @@ def test_decide_output_that_was_never_active_is_given_up() -> None:
     facts = {"vips": OutputFacts(pending=Deployed(print=vips(), generation=1))}
     action = decide("shop", [], facts, {}).action("vips")
     assert (action.active, action.discards) == (None, 1)
-    assert action.follows == "The generation that is being built is discarded."
+    assert action.follows == "Discards generation 1, which is being built."
 
 
 def test_decide_outputs_that_read_each_other_keep_the_order_of_declaration() -> None:

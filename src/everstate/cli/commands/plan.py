@@ -14,7 +14,6 @@ from everstate.cli.run_options import PlanOptions
 from everstate.cli.service_options import AsJson, Quiet, ServiceFile, ServiceOptions, existing_log
 from everstate.errors import ConfigurationError
 from everstate.plan.document import to_json
-from everstate.plan.refusals import refusal
 from everstate.plan.shown.markdown import markdown
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
         made = plan_service(described, **given)
     report(made, Settings.resolve(), form="json" if as_json else format, out=out)
     for refused in made.refusals:
-        raise typer.Exit(exit_code(refusal(refused)))
+        raise typer.Exit(exit_code(refused.error()))
     if detailed_exitcode and made.changes:
         raise typer.Exit(CHANGES)
 

@@ -11,7 +11,6 @@ from everstate.cli.option_groups import asked, grouped
 from everstate.cli.plan_text import print_plan, replaces_something
 from everstate.cli.run_options import DeploymentOptions, DryRun, PlanOptions, SettingOptions, Unasked
 from everstate.cli.service_options import Quiet, ServiceFile, ServiceOptions, existing_log
-from everstate.plan.refusals import refusal
 
 if TYPE_CHECKING:
     from everstate.dsl.service import Service
@@ -72,4 +71,4 @@ def _dry_run(service: Service, log: str, given: RunOptions) -> None:
             require_no_drift(operation.wishes.plan, planned)
     print_plan(planned.plan, operation.settings)
     for refused in planned.plan.refusals:
-        raise typer.Exit(exit_code(refusal(refused)))
+        raise typer.Exit(exit_code(refused.error()))

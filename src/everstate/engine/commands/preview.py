@@ -21,7 +21,6 @@ from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.sampling import chosen, sample
 from everstate.generations.deploy import steps
 from everstate.generations.deploy.approval import counts
-from everstate.generations.deploy.planning import begins_empty
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.plan.actions import Begin, Continue, Recalculate, Retire
 from everstate.plan.preview import Counts, DeadRecord, Explanation, Preview
@@ -100,7 +99,7 @@ def preview_service(
 
 
 def _prepare(rollout: Rollout, actions: Sequence[Action]) -> None:
-    if not rollout.prepare(actions):
+    if not rollout.prepare({action.output for action in actions}):
         raise KeyboardInterrupt
 
 
@@ -118,7 +117,7 @@ def _in_process(
     here = replace(site, executor=InProcessExecutor(site.log, site.home, site.settings))
     try:
         with operation.run(here).rollout(
-            planned, lambda roster: operation.progress(roster, here), lambda: None
+            planned, lambda changes: operation.progress(changes, here), lambda: None
         ) as rollout:
             _prepare(rollout, actions)
         found = (_preview(action, planned, here, every=every, key=key) for action in actions)
@@ -132,7 +131,7 @@ def _in_process(
 
 def _comparable(action: Action, planned: Planned, log: Log) -> bool:
     """Whether there is something to compare with, and all topics are there: a preview creates none."""
-    if not action.publishes or begins_empty(action, planned.plan.service, log):
+    if not action.publishes or action.hosts:
         return False
     unit = planned.units.get(action.output)
     topics = [action.output] if unit is None else [action.output, *unit.topics]

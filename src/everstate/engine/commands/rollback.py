@@ -109,7 +109,6 @@ def _plan(operation: Operation, site: Site, outputs: Sequence[str], to: int | No
     return Planned(
         plan=Plan(operation.service.name, actions, operation.wishes.options(None)),
         units={output: units[output] for output in order},
-        levels=order,
         prints={output: UnitPrint.from_json(targets[output].description) for output in order},
         histories=histories,
         policy=operation.service.on_error,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.planning import Planned
     from everstate.generations.deploy.site import Site
     from everstate.plan.actions import Action
+    from everstate.plan.guards import Concern
 
 
 def counts(comparison: Comparison) -> Counts:
@@ -31,26 +32,32 @@ def counts(comparison: Comparison) -> Counts:
     )
 
 
-def check_guards(actions: Sequence[Action], planned: Planned, site: Site, wishes: Wishes) -> None:
+def concerns_about(action: Action, planned: Planned, site: Site, *, file: str) -> tuple[Concern, ...]:
+    """Why the cutover of an output should not happen unasked.
+
+    Args:
+        action: What happens to the output.
+        planned: The plan.
+        site: Where.
+        file: The service's file, for commands in hints.
+    """
+    limits = Limits(share=site.settings.tombstone_share, least=site.settings.tombstone_least)
+    counted = _counted(action, planned, site)
+    return concerns(counted, action, limits, file=file, expired=_expired(action, site))
+
+
+def require_approval(found: Sequence[Concern], policy: Policy, wishes: Wishes) -> None:
     """Stop before a cutover that would take away more than it may.
+
+    Args:
+        found: Why it should not happen unasked.
+        policy: What to do then.
+        wishes: What was asked for.
 
     Raises:
         ApprovalNeededError: If it has to be approved; it says what would happen and how to approve it.
     """
-    settings = site.settings
-    limits = Limits(share=settings.tombstone_share, least=settings.tombstone_least)
-    found = [
-        concern
-        for action in actions
-        for concern in concerns(
-            _counted(action, planned, site),
-            action,
-            limits,
-            file=wishes.file,
-            expired=_expired(action, site),
-        )
-    ]
-    if decision(found, Policy(settings.approval), approved=wishes.approve) is not Policy.APPROVE:
+    if decision(found, policy, approved=wishes.approve) is not Policy.APPROVE:
         raise ApprovalNeededError(
             "\n".join(
                 [

@@ -32,13 +32,11 @@ class PreparedOutput:
         unit: What it computes.
         folder: Where its state is.
         generation: Which generation.
-        level: Outputs that it reads from have a lower one.
     """
 
     unit: Unit
     folder: StateFolder
     generation: Generation
-    level: int
 
     @property
     def name(self) -> str:
@@ -128,7 +126,7 @@ def create_own_topics(unit: Unit, generation: Generation, log: Log) -> None:
     log.create_topic(own_dead_letters(unit.service, output, generation), config, exist_ok=True)
 
 
-def prepared(unit: Unit, generation: Generation, site: Site, level: int = 0) -> PreparedOutput:
+def prepared(unit: Unit, generation: Generation, site: Site) -> PreparedOutput:
     """A generation whose state has been checked.
 
     Raises:
@@ -141,7 +139,7 @@ def prepared(unit: Unit, generation: Generation, site: Site, level: int = 0) -> 
     site.executor.inspect(unit, generation, last if last is not None and last.batch_id >= 0 else None)
     if last is not None:
         require_every_deletion(unit, last, site.log)
-    return PreparedOutput(unit, folder, generation, level)
+    return PreparedOutput(unit, folder, generation)
 
 
 def write_identity(folder: StateFolder, generation: Generation) -> None:

@@ -15,12 +15,11 @@ from everstate.generations.state.net import Net
 from everstate.generations.state.past import beyond, covered, unread
 from everstate.generations.state.topic_marks import require_same_topics
 from everstate.log.archive.reading import load
-from everstate.plan.actions import Begin, Keep
+from everstate.plan.actions import Keep
 from everstate.plan.decisions import decide
 from everstate.plan.document import drift
 from everstate.plan.explaining import explained
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
-from everstate.plan.refusals import refusal
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 
@@ -45,7 +44,6 @@ class Planned:
     Attributes:
         plan: The plan.
         units: The outputs of the service by topic, those that feed others first.
-        levels: Their levels.
         prints: What they are.
         histories: Their generations, and those of outputs that are no longer declared.
         policy: What happens to records that cannot be processed.
@@ -54,7 +52,6 @@ class Planned:
 
     plan: Plan
     units: dict[str, Unit]
-    levels: dict[str, int]
     prints: dict[str, UnitPrint]
     histories: dict[str, History]
     policy: str
@@ -99,8 +96,7 @@ def make_plan(
         DefinitionError: If the service has no output, or a function whose meaning cannot be seen.
     """
     declared = service.units()
-    order = levels(declared)
-    units = {name: unit for name in order for unit in declared if unit.output.topic == name}
+    units = {name: unit for name in levels(declared) for unit in declared if unit.output.topic == name}
     known = prints_of(service) if prints is None else prints
     prints = {name: known[name] for name in units}
     histories = site.registry.histories()
@@ -119,7 +115,7 @@ def make_plan(
     }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
     plan = _explained(plan, units, prints, histories, site, service.configuration)
-    return Planned(plan, units, order, prints, histories, service.on_error, dict(service.configuration))
+    return Planned(plan, units, prints, histories, service.on_error, dict(service.configuration))
 
 
 def _explained(
@@ -148,11 +144,6 @@ def _explained(
     return replace(plan, actions=tuple(map(action, plan.actions)), startup=site.executor.startup)
 
 
-def begins_empty(action: Action, service: str, log: Log) -> bool:
-    """Whether nothing was ever published: a generation has nothing to be compared with and publishes from the start."""
-    return isinstance(action, Begin) and not action.keys and log.last_commit(service, action.output) is None
-
-
 def require_possible(planned: Planned) -> None:
     """Stop if the plan refuses an output.
 
@@ -164,7 +155,7 @@ def require_possible(planned: Planned) -> None:
     for action in planned.plan.refusals:
         unit = planned.units[action.output]
         places = {source.topic: source.location for source in unit.sources}
-        raise refusal(action, places.get(action.missing, unit.output.location))
+        raise action.error(places.get(action.missing, unit.output.location))
 
 
 def require_no_drift(plan: Plan, planned: Planned) -> None:
@@ -190,15 +181,16 @@ def unchanged(planned: Planned, site: Site) -> dict[str, PreparedOutput]:
     for action in planned.plan.actions:
         history = planned.histories.get(action.output)
         if isinstance(action, Keep) and history is not None and history.active is not None:
-            unit, level = planned.units[action.output], planned.levels[action.output]
-            found[action.output] = prepared(unit, history.active, site, level)
+            found[action.output] = prepared(planned.units[action.output], history.active, site)
     return found
 
 
 def _output_facts(name: str, unit: Unit | None, history: History | None, site: Site) -> OutputFacts:
     log = site.log
+    published = log.last_commit(site.registry.service, name) is not None
     if history is None:
-        return OutputFacts(keys=_keys(name, log) if unit is not None and unit.output.kind is Kind.TABLE else 0)
+        keys = _keys(name, log) if unit is not None and unit.output.kind is Kind.TABLE else 0
+        return OutputFacts(keys=keys, published=published)
 
     def deployed(generation: Generation | None) -> Deployed | None:
         return None if generation is None else _deployed(name, generation, site)
@@ -211,6 +203,7 @@ def _output_facts(name: str, unit: Unit | None, history: History | None, site: S
         pending=deployed(history.building),
         retained=tuple(known for known in retained if known is not None),
         keys=_keys(name, log) if counts else 0,
+        published=published,
         topics=log.topic_ids(topics),
         begins=log.begin_offsets([name])[name] if name in topics else {},
     )

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from everstate.errors import (
     ApprovalNeededError,
@@ -15,28 +15,32 @@ from everstate.errors import (
     LogBusyError,
     ResourceError,
 )
+from everstate.generations.deploy.approval import require_approval
 from everstate.plan.guards import Policy
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from everstate.generations.deploy.deployment import Deployment, Roster
+    from everstate.generations.deploy.change import Changes, OutputChange
     from everstate.generations.deploy.display import Display
-    from everstate.generations.deploy.executor import Execution
+    from everstate.generations.deploy.options import Wishes
     from everstate.generations.deploy.site import Site
-    from everstate.plan.actions import Action
 
 logger = logging.getLogger(__name__)
 
+#: Samples are looked after so long after the start, then ever less often.
+_TEND_S: Final = 5.0
+_TEND_MOST_S: Final = 3600.0
+
 
 class Rollout:
-    """Runs a deployment to its end, or until it is stopped.
+    """Says which output takes its steps when, until all are done or the service is stopped.
 
     Args:
-        deployment: What to do.
-        roster: What runs.
+        changes: What happens to each output.
         site: Where it takes place.
+        wishes: What was asked for with this run.
         display: Shows it.
         look: Called again and again while it runs: watches what it could run out of.
         stopping: Set when the service has to stop.
@@ -45,23 +49,26 @@ class Rollout:
 
     def __init__(
         self,
-        deployment: Deployment,
-        roster: Roster,
+        changes: Changes,
         site: Site,
+        wishes: Wishes,
         display: Display,
         look: Callable[[], None],
         stopping: threading.Event,
         started: threading.Event,
     ) -> None:
-        self._deployment = deployment
-        self._roster = roster
+        self.changes = changes
         self._leases = site.leases
         self._settings = site.settings
+        self._policy = Policy(site.settings.approval)
         self._pause = site.executor.pause
+        self._wishes = wishes
         self._display = display
         self._look_around = look
         self._stopping = stopping
         self._started = started
+        self._tend_after = _TEND_S
+        self._tend_at = time.monotonic() + _TEND_S
 
     def follow(self) -> None:
         """Run until stopped.
@@ -69,23 +76,22 @@ class Rollout:
         Raises:
             EverstateError: If an output fails, or the new version cannot take over and nothing else runs here.
         """
-        deployment = self._deployment
-        changes = deployment.changes()
+        levels = self._levels()
         if self._leases.publishes():
-            self._start(deployment.host(once=False), once=False)
-        elif not changes:
+            self._host()
+        elif not levels:
             self._take_over(())
         self._started.set()
         held_up: EverstateError | None = None
         try:
-            for actions in deployment.in_levels(changes):
-                if not self._replace(actions):
+            for level in levels:
+                if not self._replace(level):
                     return
         except FencedError:
             raise
         except EverstateError as error:
-            given_up = isinstance(error, ApprovalNeededError) and self._settings.approval == Policy.FAIL
-            if given_up or not self._roster.executions:
+            given_up = isinstance(error, ApprovalNeededError) and self._policy is Policy.FAIL
+            if given_up or not self.changes.executions:
                 raise
             # What is on the topic stays right: the active version goes on until someone has looked.
             held_up = error
@@ -103,24 +109,27 @@ class Rollout:
         Raises:
             EverstateError: If an output fails, or the new version cannot take over.
         """
-        deployment = self._deployment
         self._started.set()
-        changes = {deployment.level(actions[0]): actions for actions in deployment.in_levels(deployment.changes())}
-        if not self._leases.publishes() and not changes:
+        levels = {level[0].level: level for level in self._levels()}
+        if not self._leases.publishes() and not levels:
             self._leases.take_publishing(take_over=True)
-        waiting = deployment.host(once=True) if self._leases.publishes() else None
-        for level in range(1 + max([deployment.depth, *changes])):
-            if level in changes and not self._replace(changes[level], once=True):
+        hosts = self._leases.publishes()
+        if hosts:
+            self._get_ready(once=True)
+        for level in range(1 + max((change.level for change in self.changes.outputs), default=-1)):
+            if level in levels and not self._replace(levels[level], once=True):
                 return
-            if waiting is None and self._leases.publishes():
-                waiting = deployment.host(once=True)
-            due = [execution for execution in waiting or () if execution.output.level <= level]
-            waiting = None if waiting is None else [execution for execution in waiting if execution not in due]
-            self._drain_together([*due, *self._roster.executions.values()])
-            self._roster.executions.clear()
+            if not hosts and self._leases.publishes():
+                self._get_ready(once=True)
+                hosts = True
+            due = [change for change in self.changes.outputs if change.level <= level and change.waiting is not None]
+            self._drain_together(due)
 
-    def prepare(self, actions: Sequence[Action]) -> bool:
+    def prepare(self, outputs: Collection[str]) -> bool:
         """Build what has changed and leave it ready for a cutover; nothing is published.
+
+        Args:
+            outputs: Only of these.
 
         Returns:
             False if it was stopped before.
@@ -128,13 +137,12 @@ class Rollout:
         Raises:
             EverstateError: If a generation cannot be built.
         """
-        for level in self._deployment.in_levels(actions):
-            self._deployment.begin_builds(level)
-            while not self._deployment.step():
-                if not self._look():
-                    return False
-            self._deployment.finish_builds()
-            self._roster.builds.clear()
+        for level in self._levels():
+            built = [change for change in level if change.output in outputs and change.builds]
+            if not self._build(built):
+                return False
+            for change in built:
+                change.finish()
         return True
 
     def replace(self) -> bool:
@@ -146,101 +154,142 @@ class Rollout:
         Raises:
             EverstateError: If a generation cannot be built, or a cutover has to be approved.
         """
-        levels = self._deployment.in_levels(self._deployment.changes())
-        done = all(self._replace(actions, once=True) for actions in levels)
-        self._roster.executions.clear()
-        return done
+        return all(self._replace(level, once=True) for level in self._levels())
 
     def wind_down(self, *, suppress: bool) -> None:
         """Stop everything, in order."""
         deadline = time.monotonic() + self._settings.stop_timeout
-        running = list(self._roster.executions.values())
+        running = list(self.changes.executions.values())
         for execution in running:
             execution.announce_stop()
-        steps: list[Callable[[], None]] = [self._stop_builds]
-        steps += [partial(execution.stop, deadline) for execution in running]
-        for stop in steps:
+        stops: list[Callable[[], None]] = [self._stop_builds]
+        stops += [partial(execution.stop, deadline) for execution in running]
+        for stop in stops:
             try:
                 stop()
             except EverstateError:
                 if not suppress:
                     raise
 
-    def _replace(self, actions: Sequence[Action], *, once: bool = False) -> bool:
+    def _levels(self) -> list[list[OutputChange]]:
+        """Changes that can be built at the same time; outputs that others read come first, retired ones last."""
+        found: dict[int, list[OutputChange]] = {}
+        for change in self.changes.outputs:
+            if change.replaces:
+                found.setdefault(change.level, []).append(change)
+        return [found[level] for level in sorted(found)]
+
+    def _replace(self, level: Sequence[OutputChange], *, once: bool = False) -> bool:
         """Build the generations of one level, and make them the active ones; False if the service has to stop."""
-        deployment = self._deployment
-        deployment.begin_builds(actions)
-        while not deployment.step():
-            if not self._look():
-                return False
-        self._guard(actions)
+        if not self._build(level):
+            return False
+        self._guard(level)
         if not self._leases.publishes():
-            self._take_over(actions, host=not once)
-        deployment.cut_over(actions, self._display)
-        successors = [deployment.successor(action) for action in actions]
-        ready = [execution for execution in successors if execution is not None]
-        if once:
-            self._roster.executions.update({execution.name: execution for execution in ready})
-        else:
-            self._start(ready, once=False)
+            self._take_over(level, host=not once)
+        for change in level:
+            if told := change.cut_over():
+                self._display.tell(told)
+            self._display.update()
+        for change in level:
+            change.succeed()
+        if not once:
+            self._start(level)
         return True
 
-    def _guard(self, actions: Sequence[Action]) -> None:
+    def _build(self, level: Sequence[OutputChange]) -> bool:
+        """Until the generations of these have caught up, no more at once than there are cores; False if stopped."""
+        for change in level:
+            change.begin()
+        while True:
+            caught_up = [change.step(room=self._has_room(change, level)) for change in level]
+            if all(caught_up):
+                return True
+            if not self._look():
+                return False
+
+    def _has_room(self, change: OutputChange, level: Sequence[OutputChange]) -> bool:
+        others = [other.build for other in level if other is not change and other.build is not None]
+        return sum(build.running for build in others) < self._settings.used_cores
+
+    def _guard(self, level: Sequence[OutputChange]) -> None:
         """Stop before a cutover that has to be approved; those who deploy by machine may want it given up, too."""
         try:
-            self._deployment.guard(actions)
+            require_approval([found for change in level for found in change.concerns()], self._policy, self._wishes)
         except ApprovalNeededError as error:
-            if self._settings.approval == Policy.WAIT and self._display.approves(error.message):
+            if self._policy is Policy.WAIT and self._display.approves(error.message):
                 return
-            if self._settings.approval == Policy.FAIL:
+            if self._policy is Policy.FAIL:
                 self._stop_builds()
-                self._deployment.give_up(actions)
+                for change in level:
+                    change.give_up()
             raise
 
-    def _take_over(self, actions: Sequence[Action], *, host: bool = True) -> None:
+    def _take_over(self, level: Sequence[OutputChange], *, host: bool = True) -> None:
         """Replace the process that publishes, and go on with all that it did but for what is replaced."""
         self._leases.take_publishing(take_over=True)
         if host:
-            replaced = {action.output for action in actions}
-            found = self._deployment.host(once=False)
-            self._start([execution for execution in found if execution.name not in replaced], once=False)
+            self._host(but=level)
 
-    def _start(self, executions: Sequence[Execution], *, once: bool) -> None:
-        for execution in executions:
-            self._await_room()
-            if self._stopping.is_set():
-                return
-            execution.start(once=once)
-            self._roster.executions[execution.name] = execution
+    def _host(self, but: Sequence[OutputChange] = ()) -> None:
+        """Start all that publishes now."""
+        self._get_ready(once=False, but=but)
+        self._start(self.changes.outputs)
+
+    def _get_ready(self, *, once: bool, but: Sequence[OutputChange] = ()) -> None:
+        """Get all that publishes now ready to be started."""
+        for change in self.changes.outputs:
+            if change not in but:
+                change.host(once=once)
+        if not any(change.replaces for change in self.changes.outputs):
+            self._leases.give_building_back()  # nothing is built: whoever previews another version may do so
+
+    def _start(self, changes: Iterable[OutputChange]) -> None:
+        for change in changes:
+            if change.waiting is not None:
+                self._await_room()
+                if self._stopping.is_set():
+                    return
+                change.start(once=False)
 
     def _await_room(self) -> None:
         """Until fewer queries are coming up than there are cores.
 
         Every query starts processes of its own, and Spark gives up on those that take longer than ten seconds.
         """
-        while sum(e.coming_up() for e in self._roster.executions.values()) >= self._settings.used_cores:
+        while sum(e.coming_up() for e in self.changes.executions.values()) >= self._settings.used_cores:
             if self._stopping.wait(self._pause):
                 return
 
-    def _drain_together(self, executions: Sequence[Execution]) -> None:
+    def _drain_together(self, changes: Sequence[OutputChange]) -> None:
         """Outputs of one level; no more at once than there are cores."""
         cores = self._settings.used_cores
-        for place in range(0, len(executions), cores):
-            group = executions[place : place + cores]
-            self._roster.executions = {execution.name: execution for execution in group}
-            for execution in group:
+        for place in range(0, len(changes), cores):
+            group = changes[place : place + cores]
+            for change in group:
                 if not self._stopping.is_set():
-                    execution.start(once=True)
-            while sum(execution.active() for execution in group):
+                    change.start(once=True)
+            running = [change.execution for change in group if change.execution is not None]
+            while sum(execution.active() for execution in running):
                 if not self._look(executions=False):
                     return
             self.wind_down(suppress=False)
-            self._display.finished(group)
+            self._display.finished(running)
+            for change in group:
+                change.execution = None
 
     def _watch(self) -> None:
         """Until the service has to stop."""
         while self._look():
-            self._deployment.tend()
+            self._tend()
+
+    def _tend(self) -> None:
+        """Now and then: samples of what runs, as its topics grow; a service may have begun with empty ones."""
+        now = time.monotonic()
+        if now >= self._tend_at:
+            self._tend_after = min(2 * self._tend_after, _TEND_MOST_S)
+            self._tend_at = now + self._tend_after
+            for change in self.changes.outputs:
+                change.tend()
 
     def _look(self, *, executions: bool = True) -> bool:
         """A moment later: whether to go on.
@@ -249,27 +298,27 @@ class Rollout:
             EverstateError: If an output has failed.
         """
         if executions:
-            for execution in list(self._roster.executions.values()):
-                self._require_active(execution)
+            for change in self.changes.outputs:
+                self._require_active(change)
         self._look_around()
         # What is only shown may wait until the log can be read again; whoever needs it says so.
         with contextlib.suppress(ResourceError, LogBusyError):
             self._display.update()
         return not self._stopping.wait(self._pause)
 
-    def _require_active(self, execution: Execution) -> None:
+    def _require_active(self, change: OutputChange) -> None:
         try:
-            execution.active()
+            if change.execution is not None:
+                change.execution.active()
         except FencedError:
             raise
         except EverstateError as error:
-            if execution.name not in self._roster.builds:
+            if change.build is None:
                 raise
             # It is about to be replaced; what replaces it must not depend on it.
-            logger.warning("Output %s is silent until its new generation is ready: %s", execution.name, error)
-            del self._roster.executions[execution.name]
+            logger.warning("Output %s is silent until its new generation is ready: %s", change.output, error)
+            change.execution = None
 
     def _stop_builds(self) -> None:
-        for build in self._roster.builds.values():
-            build.stop(time.monotonic())
-        self._roster.builds.clear()
+        for change in self.changes.outputs:
+            change.stop_build()

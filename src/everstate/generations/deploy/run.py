@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everstate.errors import EverstateError, LeaseHeldError
-from everstate.generations.deploy.deployment import Deployment, Roster
+from everstate.generations.deploy.change import Changes
 from everstate.generations.deploy.outputs import create_topics, require_sources
 from everstate.generations.deploy.planning import (
     make_plan,
@@ -140,7 +140,7 @@ class Run:
     def rollout(
         self,
         planned: Planned,
-        display: Callable[[Roster], contextlib.AbstractContextManager[Display]],
+        display: Callable[[Changes], contextlib.AbstractContextManager[Display]],
         look: Callable[[], None],
         started: threading.Event | None = None,
     ) -> Iterator[Rollout]:
@@ -155,20 +155,13 @@ class Run:
         Raises:
             EverstateError: If something fails; the rest has been stopped in an orderly way.
         """
-        site, roster = self.site, Roster()
-        site.leases.report_with(Reporter(roster))
+        site = self.site
         checked = unchanged(planned, site) if site.leases.publishes() else {}
-        deployment = Deployment(planned, site, wishes=self._wishes, roster=roster, checked=checked)
-        with display(roster) as shown:
-            rollout = Rollout(
-                deployment,
-                roster,
-                site,
-                shown,
-                look,
-                self._ending.stopping,
-                started or threading.Event(),
-            )
+        changes = Changes.of(planned, site, self._wishes, checked)
+        site.leases.report_with(Reporter(changes))
+        with display(changes) as shown:
+            started = started or threading.Event()
+            rollout = Rollout(changes, site, self._wishes, shown, look, self._ending.stopping, started)
             with self._wound_down(rollout):
                 yield rollout
 

@@ -13,14 +13,16 @@ from everstate.generations.registry import event, now_ms
 from everstate.generations.state.past import beginning
 from everstate.generations.state.topic_marks import output_marks, require_same_topics, topic_marks
 from everstate.log.crash import crash_point
-from everstate.plan.actions import Begin, Estimate, Migrate, Recalculate, Restore
+from everstate.plan.actions import Estimate, Recalculate, Restore
 from everstate.plan.categories import Category
+from everstate.plan.steps import Convert
 
 if TYPE_CHECKING:
     from everstate.generations.deploy.planning import Planned
     from everstate.generations.deploy.site import Site
     from everstate.log.descriptions import Lease
-    from everstate.plan.actions import Action, Retire
+    from everstate.plan.actions import Action
+    from everstate.plan.steps import Preparation
 
 
 def write(
@@ -36,8 +38,6 @@ def write(
 def begin(planned: Planned, output: str, site: Site) -> None:
     """The first generation of an output that has never published: active from its first batch on."""
     history = site.registry.read(output)
-    if history.building is not None:
-        history = discard(output, history.building.number, site)
     generation = _new(planned, planned.plan.action(output), history, site)
     site.registry.write(history.having(generation), both(site), step="planned")
     code = _made(planned, output, generation, site)
@@ -45,13 +45,10 @@ def begin(planned: Planned, output: str, site: Site) -> None:
     site.registry.write(history.having(active, event(active, "first deployment")), both(site), step="active")
 
 
-def plan_generation(planned: Planned, action: Action, site: Site) -> Generation:
-    """The generation that an action builds: a new one, one that is half built, or one that was active before."""
+def plan_generation(planned: Planned, action: Action, step: Preparation, site: Site) -> Generation:
+    """The generation that a step prepares: a new one, one that is half built, or one that was active before."""
     history = site.registry.read(action.output)
-    if action.discards is not None:
-        history = discard(action.output, action.discards, site)
-    number = _goes_on_with(action)
-    migrates = isinstance(action, Migrate)
+    number, migrates = step.resumes, isinstance(step, Convert)
     if number is not None:
         generation = history.numbered(number)
         if generation is None:
@@ -78,17 +75,11 @@ def causes(action: Action) -> str:
     )
 
 
-def _goes_on_with(action: Action) -> int | None:
-    if isinstance(action, Restore):
-        return action.generation
-    return action.resumes if isinstance(action, (Begin, Recalculate, Migrate)) else None
-
-
 def _instead(action: Action) -> str:
     return action.instead if isinstance(action, Recalculate) else ""
 
 
-def recalculation(action: Action, why: str) -> Recalculate:
+def recalculation(action: Action, why: str, *, stream: bool) -> Recalculate:
     """What is done in the place of a migration that cannot be."""
     return Recalculate(
         output=action.output,
@@ -98,6 +89,7 @@ def recalculation(action: Action, why: str) -> Recalculate:
         sources=action.sources,
         ordered=action.ordered,
         estimate=Estimate(action.records),
+        stream=stream,
         instead=why,
     )
 
@@ -164,14 +156,14 @@ def _made(planned: Planned, output: str, generation: Generation, site: Site, *, 
     return _archived_code(planned, generation, site, output)
 
 
-def archived(planned: Planned, output: str, site: Site) -> PreparedOutput | None:
+def archived(output: str, site: Site) -> PreparedOutput | None:
     """The active generation of an output with the code that it was deployed with."""
     generation = site.registry.read(output).active
     if generation is None:
         return None
     unit = site.code(output, generation)
     require_same_topics(generation, (*unit.topics, output), site.log)
-    return prepared(unit, generation, site, planned.levels.get(output, 0))
+    return prepared(unit, generation, site)
 
 
 def publish(planned: Planned, action: Action, number: int, site: Site) -> dict[str, int]:
@@ -223,14 +215,11 @@ def carry_on(planned: Planned, action: Action, site: Site) -> None:
     site.registry.write(history.having(changed, event(changed, f"continued: {why}")), both(site), step="active")
 
 
-def retire(action: Retire, site: Site) -> None:
+def retire(output: str, site: Site, *, keep_topic: bool) -> None:
     """An output that is no longer declared: its keys get tombstones, unless the topic is to stay as it is."""
-    history = site.registry.read(action.output)
-    if action.discards is not None:
-        history = discard(action.output, action.discards, site)
-    if history.active is not None:
-        cutover.retire(site.log, site.registry.service, history, leases=both(site), keep_topic=action.keep_topic)
-    tidy(action.output, site)
+    history = site.registry.read(output)
+    cutover.retire(site.log, site.registry.service, history, leases=both(site), keep_topic=keep_topic)
+    tidy(output, site)
 
 
 def discard(output: str, number: int, site: Site, why: str = "") -> History:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from everstate.errors import LeaseHeldError
 from everstate.generations.deploy import steps
-from everstate.plan.actions import Keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,10 +38,7 @@ def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Plan
             steps.discard(output, history.building.number, site)
         steps.tidy(output, site)
     planned = plan()
-    changed = any(not isinstance(action, Keep) for action in planned.plan.actions)
-    for action in planned.plan.actions:
-        if isinstance(action, Keep) and action.discards is not None:
-            steps.discard(action.output, action.discards, site)
+    changed = bool(planned.plan.changes)
     try:
         leases.take_publishing(take_over=wishes.take_over, standby=wishes.standby and not changed)
     except LeaseHeldError:
@@ -51,8 +47,6 @@ def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Plan
         if not changed or not deployed:
             raise
         # Else the old version goes on in its own process until the cutover.
-    if not changed:
-        leases.give_building_back()
     return planned
 
 

@@ -56,10 +56,7 @@ def prepare(log, app, **settings):
         for name in planned.units:
             if site.registry.read(name).active is None:
                 steps.begin(planned, name, site)
-        return [
-            prepared(unit, site.registry.read(name).active, site, planned.levels[name])
-            for name, unit in planned.units.items()
-        ]
+        return [prepared(unit, site.registry.read(name).active, site) for name, unit in planned.units.items()]
 
 
 def published(log, output, end):
@@ -93,7 +90,7 @@ def test_begin_creates_topics_and_a_generation(log):
     assert not log.describe("middle").config.compact
     assert (log.describe("end").config.partitions, log.describe("end").config.compact) == (5, True)
     assert log.describe("end.dlq").config.compact
-    assert end.level == 1
+    assert end.generation.initial == {"middle": {0: 0, 1: 0, 2: 0}}
 
 
 def test_create_topics_without_dead_letters_creates_none_for_them(log):

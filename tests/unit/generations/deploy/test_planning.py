@@ -24,6 +24,7 @@ from everstate.log.embedded import EmbeddedLog
 from everstate.log.embedded.store import wall_clock
 from everstate.log.opening import open_log
 from everstate.plan.differences import Category
+from everstate.plan.steps import Withdraw
 
 
 @pytest.fixture
@@ -213,5 +214,6 @@ def test_output_that_is_no_longer_declared_is_retired_although_its_topic_was_del
     with operation.site() as site:
         site.leases.take_publishing()
         site.leases.take_building()
-        steps.retire(operation.run(site).plan().plan.action("hits"), site)
+        assert operation.run(site).plan().plan.action("hits").steps == (Withdraw("hits", 1),)
+        steps.retire("hits", site, keep_topic=False)
     assert Registry(log, "svc").read("hits").active is None

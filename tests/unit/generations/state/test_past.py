@@ -176,6 +176,6 @@ def test_compacted_topic_is_read_from_its_archive_where_only_that_knows_all(shel
     if expires:
         shelf.expire("t")
     generation = Registry(shelf.log, "svc").read("out").active
-    output = PreparedOutput(app.units()[0], OutputFolder(shelf.home / "out" / generation.name), generation, 0)
+    output = PreparedOutput(app.units()[0], OutputFolder(shelf.home / "out" / generation.name), generation)
     assert past_of(output, shelf.log, generation.initial).whole == whole
     assert past_of(output, shelf.log, {"t": {0: 4}}) == shelf.past()
