@@ -61,7 +61,7 @@ class Silence:
 
 
 @contextlib.contextmanager
-def silent(roster):
+def silent(changes):
     yield Silence()
 
 

@@ -13,14 +13,28 @@ from tests.unit.plan.projects import Project
 
 @dataclass(frozen=True)
 class Case:
-    """A service, an edit of it, and what a plan shows then."""
+    """A service, an edit of it, and the causes and circumstances that a plan shows then."""
 
     name: str
     body: str
     edits: list[tuple[str, str, str]]
     shown: str
+    circumstances: tuple[str, ...] = ()
 
 
+#: What a plan of one changed table looks like around its causes and circumstances.
+FRAME = """\
+Service board: 1 of 1 output would change.
+
+What changed:
+{causes}
+
+What follows:
+  ~ totals would be recalculated
+{circumstances}      A new generation is built alongside generation 1; then what differs is
+        published, with a tombstone for each key that it does not produce.
+
+Plan: 1 to recalculate. Apply it: everstate run board.py"""
 KINDS = [
     Case(
         "new source topic",
@@ -33,65 +47,35 @@ KINDS = [
             )
         ],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   The topic people is now read (board.py:12)
     new source topic of totals
 
   join() (board.py:13)
     more intermediate state of totals
-    + .join(people)
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    + .join(people)""",
     ),
     Case(
         "removed source topic",
         'people = app.table("people", key="carrier", schema={"carrier": str, "name": str})\ntotals = flights.group_by("carrier").agg(n=es.count())\ntotals.join(people).to("totals")\n',
         [("board.py", 'totals.join(people).to("totals")', 'totals.to("totals")')],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   The topic people is no longer read (was at board.py:11)
     removed source topic of totals
 
   join() (was at board.py:13)
     less intermediate state of totals
-    - .join(people)
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    - .join(people)""",
     ),
     Case(
         "changed source key",
         'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", 'key="carrier", schema={"carrier"', 'key="flight", schema={"flight": str, "carrier"')],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   The key of the source flights changed: carrier -> flight (board.py:10)
     changed source key of totals
 
   column flight added: text (board.py:10)
-    changed private schema of totals
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    changed private schema of totals""",
     ),
     Case(
         "more intermediate state",
@@ -104,9 +88,6 @@ Plan: 1 to recalculate. Apply it: everstate run board.py""",
             )
         ],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   apply(stateful=True) (board.py:11)
     more intermediate state of totals
     + .apply(
@@ -114,15 +95,8 @@ What changed:
 
   rekey() (board.py:11)
     changed grouping of totals
-    + .rekey("carrier")
-
-What follows:
-  ~ totals would be recalculated
-      depends on the order of arrival: flights/stateful
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    + .rekey("carrier")""",
+        ("depends on the order of arrival: flights/stateful",),
     ),
     Case(
         "less intermediate state",
@@ -135,9 +109,6 @@ Plan: 1 to recalculate. Apply it: everstate run board.py""",
             )
         ],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   apply(stateful=True) (was at board.py:11)
     less intermediate state of totals
     - .apply(
@@ -145,89 +116,42 @@ What changed:
 
   rekey() (was at board.py:11)
     changed grouping of totals
-    - .rekey("carrier")
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    - .rekey("carrier")""",
     ),
     Case(
         "changed private schema",
         'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", '"delay": float', '"delay": int, "gate": str')],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   column delay float -> integer (board.py:10)
   column gate added: text (board.py:10)
-    changed private schema of totals
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    changed private schema of totals""",
     ),
     Case(
         "changed configuration",
         'flights.filter(col("delay") > app.config("least", 10)).group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", '"least", 10', '"least", 25')],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   The setting least changed: 10 -> 25 (board.py:11)
-    changed configuration of totals
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    changed configuration of totals""",
     ),
     Case(
         "changed logic",
         'flights.filter(checks.is_late).group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:11)
-    changed logic of totals
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    changed logic of totals""",
     ),
     Case(
         "changed grouping",
         'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", 'group_by("carrier")', 'group_by("status")')],
         """\
-Service board: 1 of 1 output would change.
-
-What changed:
   agg() (board.py:11)
     changed grouping of totals
     - .group_by("carrier").agg(n=es.count())
-    + .group_by("status").agg(n=es.count())
-
-What follows:
-  ~ totals would be recalculated
-      A new generation is built alongside generation 1; then what differs is
-        published, with a tombstone for each key that it does not produce.
-
-Plan: 1 to recalculate. Apply it: everstate run board.py""",
+    + .group_by("status").agg(n=es.count())""",
     ),
 ]
 EDITS = [
@@ -407,7 +331,8 @@ def test_plan_of_each_kind_of_change_reads_so(case: Case, tmp_path) -> None:
     assert "nothing changes" in project.plan()
     for edit in case.edits:
         project.edit(*edit)
-    assert project.plan() == case.shown
+    circumstances = "".join(f"      {line}\n" for line in case.circumstances)
+    assert project.plan() == FRAME.format(causes=case.shown, circumstances=circumstances)
 
 
 @pytest.mark.parametrize("case", EDITS, ids=lambda case: case.name)

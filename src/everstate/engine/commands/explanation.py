@@ -117,7 +117,7 @@ def _traced(unit: Unit, described: UnitPrint, site: Site, key: bytes, end: Vecto
     )
     kept = Kept(site.home)
     course = Course(lease=site.leases.building(), closed=True, end=end)
-    execution = InProcessExecution(PreparedOutput(unit, kept, generation, 0), kept, site.log, site.settings, course)
+    execution = InProcessExecution(PreparedOutput(unit, kept, generation), kept, site.log, site.settings, course)
     lineage = Lineage(unit)
     execution.replay(lineage.witness)
     records = {
