@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from everstate.generations.in_process.executor import InProcessExecutor
 
-#: A crash point, and the how manieth time that it is met.
+#: A crash point, and which time that it is met: 1 for the first.
 Point = tuple[str, int]
 
 _NOWHERE = Path("/nowhere")
@@ -127,7 +127,7 @@ class World:
 
         Args:
             version: Which one.
-            at: A crash point, and the how manieth time that it is met.
+            at: A crash point, and which time that it is met.
             then: What happens there while the process stands still; by default it dies.
             wishes: What is asked for.
 

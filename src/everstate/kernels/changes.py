@@ -1,4 +1,4 @@
-"""Changes of a table as rows: at most one retraction and one addition a key, none where nothing changed.
+"""Changes of a table as rows: at most one retraction and one addition per key, none where nothing changed.
 
 Two rows are equal if all columns are: null equals null and NaN equals NaN, also inside lists and structs. The two zeros
 of a float differ, since a function that sees the row can tell them apart.
@@ -48,7 +48,7 @@ def differences(
     """What turns the old rows into the new ones.
 
     Args:
-        old: One row a key: `$key`, time, position and the columns. `$st` is optional in both frames.
+        old: One row per key: `$key`, time, position and the columns. `$st` is optional in both frames.
         new: The same, as it shall be.
         columns: The user's columns that are compared and kept.
         causes: `$key`, time and position of what caused each key's retraction; else the new row did.
@@ -86,7 +86,7 @@ def equal_rows(old: pl.DataFrame, new: pl.DataFrame, columns: Sequence[str]) -> 
 
 
 def consolidate(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) -> pl.DataFrame:
-    """The rows as at most one retraction and one addition a key; equal ones cancel out.
+    """The rows as at most one retraction and one addition per key; equal ones cancel out.
 
     Rows of one key may come from several shards. If several values of one key remain on a side after equal rows have
     cancelled out, the addition with the highest position stays: an operation that lets keys collide has to choose
@@ -121,7 +121,7 @@ def sides(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) ->
 
 
 def _net(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Adds up equal rows of a key, then keeps one row a key and side."""
+    """Adds up equal rows of a key, then keeps one row per key and side."""
     ranked = rows.sort(*ORDER)
     net = ranked.group_by(KEY, *columns, maintain_order=True).agg(
         pl.col(OP).sum().sign().cast(pl.Int8), *(pl.col(name).last() for name in CAUSE)

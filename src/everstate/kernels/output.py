@@ -29,8 +29,8 @@ RECORD: Final[dict[str, pl.DataType]] = {"key": pl.Binary(), "value": pl.Binary(
 def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.DataFrame:
     """The records to publish, in an order that depends on their content alone.
 
-    A table's changes become at most one record a key, a tombstone where only the retraction is left, and none where the
-    value did not change. A stream's rows all go out, in order of their stream time and position.
+    A table's changes become at most one record per key, a tombstone where only the retraction is left, and none where
+    the value did not change. A stream's rows all go out, in order of their stream time and position.
 
     Args:
         node: The node.

@@ -56,13 +56,13 @@ class Shard:
         self._stores: dict[int, KeyedStore | GroupedStore] = {}
 
     def keyed(self, node: int, slot: int = 0) -> KeyedStore:
-        """A store of one row a key."""
+        """A store of one row per key."""
         store = self._open(node, slot, KeyedStore)
         assert isinstance(store, KeyedStore)
         return store
 
     def multi(self, node: int, slot: int = 0) -> GroupedStore:
-        """A store of many rows a key."""
+        """A store of many rows per key."""
         store = self._open(node, slot, GroupedStore)
         assert isinstance(store, GroupedStore)
         return store
@@ -75,7 +75,7 @@ class Shard:
         return self._stores[number]
 
     def replace(self, node: int, slot: int, rows: pl.DataFrame) -> None:
-        """Put these rows in the place of all that a store of one row a key has, whatever columns those have."""
+        """Put these rows in the place of all that a store of one row per key has, whatever columns those have."""
         number = node * SLOTS + slot
         before = self._directories.get(number, Directory())
         self.pages.delete(number, list(range(before.pages)))

@@ -32,7 +32,7 @@ Witness: TypeAlias = "Callable[[int, pl.DataFrame], None]"
 def ingest(
     unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger: Ledger, witness: Witness | None = None
 ) -> list[Parcel]:
-    """Stage 0: decode the records of one split and run the stateless nodes behind their sources.
+    """Stage 0: decode the records of one split and run the stateless nodes downstream of their sources.
 
     Args:
         unit: The unit.
@@ -125,7 +125,7 @@ def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _is_settled(unit: Unit, number: int) -> bool:
-    """Whether an output gets the changes of a step as that step left them: one a key and side, each with an effect."""
+    """Whether an output gets the changes of a step as it left them: one per key and side, each with an effect."""
     (edge,) = unit.into(number)
     kernel = state_kernel(unit.nodes[edge.source])
     settles = kernel is not None and kernel.settled

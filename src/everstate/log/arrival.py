@@ -76,7 +76,7 @@ def completed(stops: Stops, topics: Sequence[str], arrivals: Arrivals) -> Stops:
 
 def _ends_at(appends: Appends, times: _Numbers) -> _Numbers:
     """By time, the offset that the next record was to get."""
-    # A clock that was set back must not make an offset appear later than the one behind it.
+    # A clock that was set back must not make an offset appear later than the one after it.
     seen = np.searchsorted(np.maximum.accumulate(appends.times), times, side="right")
     ends: _Numbers = np.concatenate([[appends.first], appends.ends])[seen]
     return ends

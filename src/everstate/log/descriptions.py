@@ -53,7 +53,7 @@ class TopicInfo:
     """A topic as it is now: `start` and `end` are the first offset and the next one to be written, by partition.
 
     Attributes:
-        id: Of this topic alone, for ever: one that is deleted and created again has another.
+        id: Of this topic alone, for ever: one that is deleted and created again gets a different one.
         records: How many there are; None where nobody counts them.
         size_bytes: How much room they take; None where that is not known.
     """

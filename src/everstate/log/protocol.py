@@ -236,5 +236,5 @@ class Log(Protocol):
         ...
 
     def forget(self, service: str) -> None:
-        """Drop a service's commits and documents, so that it can start anew. Topics and leases stay as they are."""
+        """Drop a service's commits and documents, so that it can start from scratch. Topics and leases stay."""
         ...

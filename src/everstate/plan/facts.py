@@ -31,7 +31,7 @@ class SourceFacts:
         compacted: The topic keeps only the last record of each key.
         superseded: Records that compaction has removed and no archive has; None where the log cannot tell.
         stored: The active generation holds the latest value of each key, which can stand in for missing records.
-        id: Of this topic alone: one that is deleted and created again has another; empty where it is not known.
+        id: Of this topic alone: one that is deleted and created again gets a different one; empty if it is not known.
     """
 
     topic: str

@@ -149,7 +149,7 @@ def _form(node: NodePrint) -> object:
 
 
 def _place(node: NodePrint) -> object:
-    # A source of another topic is another source, however alike the two are.
+    # A source of a different topic is a different source, however alike the two are.
     return node.operation, source_topic(node)
 
 

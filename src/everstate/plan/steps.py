@@ -194,7 +194,7 @@ class Publish(Step):
     """The generation that was prepared becomes the active one, and what differs is published.
 
     Attributes:
-        whole: All of it was calculated again, so a key that it does not produce is one that is no more.
+        whole: All of it was calculated again, so a key that it does not produce is one that no longer exists.
     """
 
     kind: ClassVar[str] = "publish"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _DEPTH: Final = 8
 _LONGEST: Final = 4_000
-#: A text of one line, beyond which a container is written with one entry a line.
+#: A text of one line, beyond which a container is written with one entry per line.
 _LINE: Final = 60
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -65,7 +65,7 @@ def _container(thing: Any, inner: Callable[..., str]) -> str | None:
 
 
 def shown(name: str, thing: Any, values: tuple[str, ...] = ()) -> str:
-    """A value for people: secrets are masked, and what is long has one entry a line.
+    """A value for people: secrets are masked, and what is long has one entry per line.
 
     Args:
         name: What it is called.

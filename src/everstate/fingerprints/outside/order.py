@@ -110,7 +110,7 @@ class _Reading:
         return any(isinstance(part, (set, frozenset)) for part in held)
 
     def is_set(self, node: ast.expr, depth: int = _DEPTH) -> bool:
-        """Whether an expression is a set whose order is another in every process."""
+        """Whether an expression is a set whose order is different in every process."""
         if not depth or isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
             return False
         if any(self.is_set(part, depth - 1) for part in self._same(node)):

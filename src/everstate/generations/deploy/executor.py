@@ -133,7 +133,7 @@ class Executor(Protocol):
         """What is kept of a generation beside its state."""
 
     def sweep(self, output: str, numbers: Collection[int]) -> None:
-        """Delete what is there of generations that are no more: a process that was replaced may have written again."""
+        """Delete what is there of generations that no longer exist: a replaced process may have written again."""
 
     def inspect(self, unit: Unit, generation: Generation, last: Commit | None) -> None:
         """Make sure that a generation's state is whole and belongs to what the log holds.

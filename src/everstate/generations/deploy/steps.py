@@ -252,7 +252,7 @@ def tidy(output: str, site: Site) -> None:
 
 
 def _sweep(output: str, site: Site) -> None:
-    """Delete what is there of generations that are no more, and topics whose content has been published.
+    """Delete what is there of generations that no longer exist, and topics whose content has been published.
 
     A process that was replaced wakes up with what it was about to do: it writes a batch into a folder that is gone by
     then, or makes topics again. Numbers are not used twice, so nobody else can be at work on any of it. A cutover drops

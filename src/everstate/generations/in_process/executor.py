@@ -80,7 +80,7 @@ class InProcessExecutor:
         return self._kept.setdefault((output, generation.name), Kept(self._home))
 
     def sweep(self, output: str, numbers: Collection[int]) -> None:
-        """Forget what is kept of generations that are no more."""
+        """Forget what is kept of generations that no longer exist."""
         for (name, generation), kept in self._kept.items():
             if name == output and int(generation) in numbers:
                 kept.delete()

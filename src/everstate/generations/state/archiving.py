@@ -61,7 +61,7 @@ class Archivist:
         files.remove_unnamed(self._folder, topic, known, token=self._lease.token)
 
     def archive(self, topic: str, enough: Callable[[], bool] = lambda: False) -> None:
-        """Archive what is new, a file a partition at a time, until there is no more or `enough` says so.
+        """Archive what is new, one file per partition at a time, until there is no more or `enough` says so.
 
         Raises:
             FencedError: If another process has taken the lease; the archive is its own now.
@@ -85,7 +85,7 @@ class Archivist:
         if archive.is_of(known) and not beyond(archive, ends):
             return replace(archive, topic=known)
         if not load(self._log, service, self._folder, topic).files:
-            return Archive(topic=known)  # its files were deleted, so that it can begin anew
+            return Archive(topic=known)  # its files were deleted, so that it can begin again
         raise LogError(
             f"topic {topic!r} is not the one that was archived: it was created again, or restored from an older copy",
             hint=f"Restore it, or give up the archived records: delete {self._folder / files.FOLDER / topic}",
@@ -140,7 +140,7 @@ class Archivist:
         crash_point("history.document.after")
 
     def _merge(self, topic: str, archive: Archive) -> None:
-        """Put small files together, one run a partition."""
+        """Put small files together, one run per partition."""
         for number, part in archive.partitions.items():
             run = worth_merging(part.files, most=self._most)
             if not run:

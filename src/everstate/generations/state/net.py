@@ -51,8 +51,8 @@ class Net:
             unit: The output.
             described: Its print.
             generation: The generation.
-            carried: The output has another fingerprint and shall go on with the generation's state all the same: under
-                other libraries, the generation's own code is looked at.
+            carried: The output has a different fingerprint and shall go on with the generation's state all the same:
+                under other libraries, the generation's own code is looked at.
         """
         output = unit.output.topic
         folder = self.folder(output, generation)

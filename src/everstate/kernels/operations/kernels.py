@@ -61,7 +61,7 @@ class Table(Protocol[N_contra]):
 
 
 class Records(Protocol[N_contra]):
-    """The records that leave the unit; `settled` changes come one a key and side."""
+    """The records that leave the unit; `settled` changes come one per key and side."""
 
     def __call__(self, node: N_contra, rows: pl.DataFrame, /, *, settled: bool) -> pl.DataFrame:
         """For one micro-batch."""

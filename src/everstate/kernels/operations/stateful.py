@@ -43,7 +43,7 @@ def update(
         node: The node.
         number: Under which it keeps its state.
         inputs: The stream's rows; those without a key are dropped and counted.
-        shard: Holds one state a key; a key whose state became empty is removed.
+        shard: Holds one state per key; a key whose state became empty is removed.
         emit_moves: Makes no difference: a stream's rows stand as they are.
     """
     del emit_moves

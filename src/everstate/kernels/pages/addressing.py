@@ -26,7 +26,7 @@ class Directory:
         pages: How many pages the store has; 0 if nothing is stored.
         rows: How many rows.
         size: The bytes of all pages, without what every page repeats (schema and framing).
-        wide: The directory of the large groups' fan-outs; only in a store of many rows a key.
+        wide: The directory of the large groups' fan-outs; only in a store of many rows per key.
     """
 
     pages: int = 0

@@ -1,10 +1,10 @@
-"""The store of many rows a key: groups of any size, a large one spread over many pages.
+"""The store of many rows per key: groups of any size, a large one spread over many pages.
 
 A small group lies in one page, addressed by the hash of its `$key`. A group that has outgrown a bucket is spread over
 a number of buckets, its fan-out, by the hash of `$ck` (linear hashing again, so that a fan-out grows by single
 buckets), and each bucket is addressed by a mix of the group's hash and its own number. Changing one row of a very large
 group thus touches the page of one bucket. Fan-outs and row counts of the large groups, and only of these, are kept in
-a store of one row a key beside this one.
+a store of one row per key beside this one.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class GroupedStore:
         return pl.concat([known, counted])
 
     def _move(self, groups: pl.DataFrame, before: Numbers) -> None:
-        """Read the buckets that come, go, give or take rows, and address the rows of these groups anew."""
+        """Read the buckets that come, go, give or take rows, and address the rows of these groups again."""
         after = groups[_FAN].to_numpy()
         fewer, spans = np.minimum(before, after), np.abs(after - before)
         fewer, hashes = np.repeat(fewer, spans), np.repeat(murmur2(groups[KEY]), spans)

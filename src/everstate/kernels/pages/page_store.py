@@ -1,4 +1,4 @@
-"""A shard's state as pages: what holds them, and the store of one row a key."""
+"""A shard's state as pages: what holds them, and the store of one row per key."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MemoryPages:
         self.reset_counts()
 
     def reset_counts(self) -> None:
-        """Begin counting anew."""
+        """Begin counting again."""
         self.gets = self.puts = self.deletes = 0
         self.bytes_read = self.bytes_written = 0
 

@@ -177,7 +177,7 @@ def _why(key: bytes | None, spec: KeySpec) -> str:
 
 
 def _with_keys(frame: pl.DataFrame, keys: dict[str, pl.Series], spec: KeySpec) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Puts the record's key into the key's columns; rows whose value has another key come out with their reasons."""
+    """Puts the record's key into the key's columns; rows whose value has a different one come out with reasons."""
     differing: pl.DataFrame = pl.DataFrame(schema=_REASONS)
     whole = len(frame) == len(keys[spec.names[0]])
     for name in spec.names:

@@ -5,7 +5,7 @@ mark), counts two objects on a line as two rows, and crashes on a bare `null`. S
 
 - it is valid UTF-8, begins with `{` and ends with `}`: then, as a line break cannot stand inside a string, every record
   of a batch that was read holds at least one whole object; and if there are as many rows as records, exactly one;
-- it holds no NUL, `NaN` or `Inf` anywhere, no `null` behind a `}`, and is not nested too deep.
+- it holds no NUL, `NaN` or `Inf` anywhere, no `null` after a `}`, and is not nested too deep.
 
 A batch that Arrow refuses is halved until the trouble is in few records. The slow path judges what is set aside.
 """
@@ -37,7 +37,7 @@ _BATCH: Final = 131_072
 _BATCH_BYTES: Final = 256 * 1024 * 1024
 #: A refused range of so few records goes to the slow path; halving it further would cost more.
 _FEW: Final = 32
-#: The least that is read behind a refused record.
+#: The least that is read after a refused record.
 _STEP: Final = 1024
 
 _ROW: Final = re.compile(r"in row ([0-9]+)$")
@@ -94,7 +94,7 @@ def parse(text: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
 
 
 def _joined(text: pl.Series) -> tuple[pa.Buffer, np.ndarray]:
-    """All records in one buffer, a line break behind each, and where each begins."""
+    """All records in one buffer, a line break after each, and where each begins."""
     lines: Any = (text + "\n").rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = lines.buffers()
     return data, np.frombuffer(offsets, dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]

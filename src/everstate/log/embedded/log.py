@@ -265,7 +265,7 @@ class EmbeddedLog:
             return documents.services(database)
 
     def forget(self, service: str) -> None:
-        """Drop a service's commits and documents, so that it can start anew."""
+        """Drop a service's commits and documents, so that it can start from scratch."""
         with self._store.manifest.writing() as database:
             commits.forget(database, service)
             documents.forget(database, service)

@@ -4,7 +4,7 @@ Each commit adds one vector as a row of its own, which costs the same however ma
 time into one, twice: so a month at a commit a second is some hundred rows of a few bytes per commit.
 
 A generation that is built has a track of its own. It goes beyond the active one before it takes its place; from then on
-its batches count, so its track is put behind what was published.
+its batches count, so its track is put after what was published.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _fold(database: sqlite3.Connection, owner: tuple[str, str, str]) -> None:
 
 
 def _splice(database: sqlite3.Connection, batch: Commit) -> None:
-    """Put what a generation did while it was built behind what was already published."""
+    """Put what a generation did while it was built after what was already published."""
     built = (batch.service, batch.output, batch.generation)
     rows = _rows(database, built)
     if rows and batch.ordered:

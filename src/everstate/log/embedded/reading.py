@@ -62,7 +62,7 @@ def refuse_other(topic: Topic, identity: str) -> None:
     """Refuse a topic that only has the name of the one that was meant.
 
     Raises:
-        TopicRecreatedError: If it has another identity.
+        TopicRecreatedError: If it has a different identity.
     """
     if topic.identity != identity:
         raise TopicRecreatedError(topic.name)

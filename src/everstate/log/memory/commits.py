@@ -167,7 +167,7 @@ def _note_stop(state: State, batch: Commit, *, now_ms: int) -> None:
     """Note where a batch ends, for outputs whose results depend on the order of arrival."""
     owner = (batch.service, batch.output)
     if batch.kind == "cutover":
-        # What the generation did while it was built counts from here on, so it is put behind what was published.
+        # What the generation did while it was built counts from here on, so it is put after what was published.
         built = state.stops.pop((*owner, batch.generation), ())
         if batch.ordered and built:
             state.stops[*owner, _PUBLISHED] = (*state.stops.get((*owner, _PUBLISHED), ()), *built)

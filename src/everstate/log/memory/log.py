@@ -372,7 +372,7 @@ class MemoryLog:
         return sorted(service for service, documents in self._state.documents.items() if documents)
 
     def forget(self, service: str) -> None:
-        """Drop a service's commits and documents, so that it can start anew."""
+        """Drop a service's commits and documents, so that it can start from scratch."""
         with self._writing() as state:
             commits.forget(state, service)
 

@@ -106,7 +106,7 @@ class Partition:
         return sum(int(chunk.frame.estimated_size()) for chunk in self.chunks)
 
     def extended(self, content: pl.DataFrame, now_ms: int, *, merging: bool) -> Partition:
-        """With these records behind the others; small chunks are merged unless they have to expire on their own."""
+        """With these records after the others; small chunks are merged unless they have to expire on their own."""
         end = self.end + content.height
         offsets = pl.int_range(self.end, end, eager=True).alias("offset")
         frame = content.hstack([offsets, _number(self.number).new_from_index(0, content.height)])

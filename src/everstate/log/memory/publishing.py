@@ -98,7 +98,7 @@ def publish(state: State, staged: Sequence[Staged], *, now_ms: int) -> tuple[Ran
 
 
 def extend(state: State, topic: Topic, parts: Sequence[tuple[int, pl.DataFrame]], *, now_ms: int) -> None:
-    """Put records behind those of a topic, in a draft."""
+    """Put records after those of a topic, in a draft."""
     merging = topic.config.retention_ms is None
     for number, content in parts:
         topic = topic.with_partition(topic.partition(number).extended(content, now_ms, merging=merging))

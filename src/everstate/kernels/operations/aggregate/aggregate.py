@@ -1,7 +1,8 @@
 """`group_by().agg()`: accumulators by group, and the contributions where accumulators do not suffice.
 
-The sending side evaluates the leaves' inputs and, where every leaf can be merged, combines its rows to one a group. The
-receiving side brings the stored groups up to date and yields what changed. A group without contributions is deleted.
+The sending side evaluates the leaves' inputs and, where every leaf can be merged, combines its rows to one per group.
+The receiving side brings the stored groups up to date and yields what changed. A group without contributions is
+deleted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
     from everstate.topology.nodes import Aggregate
 
-#: The stores: a row a group, and a row a contribution.
+#: The stores: a row per group, and a row per contribution.
 GROUPS: Final = 0
 CONTRIBUTIONS: Final = 1
 

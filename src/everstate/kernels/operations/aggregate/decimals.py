@@ -57,7 +57,7 @@ def decimal_total(groups: pl.DataFrame, prefix: str, scale: int) -> pl.Series:
     Args:
         groups: Has `$key` and the accumulator's columns.
         prefix: Start of the columns' names.
-        scale: Digits behind the point.
+        scale: Digits after the point.
 
     Raises:
         NumberOverflowError: If a sum has more digits; the message names the group.

@@ -1,4 +1,4 @@
-"""Group rows: combining rows into one a group, merging such rows, and bringing stored ones up to date.
+"""Group rows: combining rows into one per group, merging such rows, and bringing stored ones up to date.
 
 A group row has `$key`, the number of contributions, the highest position involved, and the accumulators' columns. The
 same shape is sent between shards (what a batch adds) and stored (what there is).
@@ -26,7 +26,7 @@ _AT: Final = "$at"
 
 
 def combined(plan: AggregatePlan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """One row a group out of the rows of a batch.
+    """One row per group out of the rows of a batch.
 
     Args:
         plan: How the leaves are kept.
@@ -66,7 +66,7 @@ def combined(plan: AggregatePlan, rows: pl.DataFrame, keys: Sequence[str]) -> pl
 
 
 def merged(plan: AggregatePlan, partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """One row a group out of several tasks' group rows; not for extremes and ends that may be retracted."""
+    """One row per group out of several tasks' group rows; not for extremes and ends that may be retracted."""
     # Keys of different hashes are different, and hashes are quickly compared; two that are equal are grouped below.
     if partials[KEY].hash().n_unique() == partials.height:
         return partials

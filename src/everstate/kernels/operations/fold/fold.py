@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
     from everstate.topology.nodes import Fold
 
-#: The stores: a row a group; the contributions that were refused, or all of them where there is no `remove`.
+#: The stores: a row per group; the contributions that were refused, or all of them where there is no `remove`.
 GROUPS: Final = 0
 CONTRIBUTIONS: Final = 1
 

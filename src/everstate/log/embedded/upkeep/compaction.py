@@ -4,8 +4,8 @@ New files are written and synced beside the old ones, then one transaction swaps
 the old ones are still there: whoever loses a race throws its own files away. Readers that were on their way to an old
 file find their offsets again in the new one.
 
-The segments of each output's last batch are left alone, and what was before them keeps one record a key: if that batch
-comes again with other content, its correction needs both.
+The segments of each output's last batch are left alone, and what was before them keeps one record per key: if that
+batch comes again with other content, its correction needs both.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class Swap:
 
     Attributes:
         dropped_to: One after the last tombstone that was dropped, if any was.
-        clean_to: Up to where there is now one record a key; None leaves that as it was.
+        clean_to: Up to where there is now one record per key; None leaves that as it was.
     """
 
     topic: Topic
@@ -273,7 +273,7 @@ class Swap:
                 (self.clean_to, self.topic.id, self.partition),
             )
         if self.dropped_to is not None:
-            # What was dropped last lies behind what was dropped before, so the last time covers both.
+            # What was dropped last lies after what was dropped before, so the last time covers both.
             database.execute(
                 "INSERT INTO dropped_tombstones (topic_id, partition, dropped_ms, end_offset) VALUES (?1, ?2, ?3, ?4) "
                 "ON CONFLICT DO UPDATE SET dropped_ms = max(dropped_ms, ?3), end_offset = max(end_offset, ?4)",

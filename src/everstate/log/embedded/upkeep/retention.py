@@ -1,6 +1,6 @@
 """Retention by time: whole segments at the beginning of a partition go when all their records are too old.
 
-No record counts as younger than its arrival: one that is dated seventy years ahead must not keep all behind it.
+No record counts as younger than its arrival: one that is dated seventy years ahead must not keep all after it.
 """
 
 from __future__ import annotations
