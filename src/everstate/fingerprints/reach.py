@@ -18,7 +18,7 @@ from everstate.fingerprints.code import functions
 from everstate.fingerprints.code.canonical import Forms
 from everstate.fingerprints.code.holes import with_attributes
 from everstate.fingerprints.code.revealing import SETTERS, reveals
-from everstate.fingerprints.outside import known, process
+from everstate.fingerprints.outside import lookup, process
 from everstate.fingerprints.outside.conditions import excused
 from everstate.fingerprints.outside.distributions import versions_of, zone_data_version
 from everstate.fingerprints.outside.effects import Cover, Effect
@@ -261,7 +261,7 @@ class Reach:
         self._judge.names.add(dotted)
         if isinstance(thing, ModuleType):
             self._judge.modules[dotted] = thing
-        kind = known.kind_of(dotted)
+        kind = lookup.kind_of(dotted)
         if kind and not self._is_excused(dotted):
             self.effect(kind, dotted)
 

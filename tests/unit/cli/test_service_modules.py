@@ -34,7 +34,7 @@ PROGRAM = """
 import pickle, sys
 from everstate.cli.service_file import load_service
 from everstate.engine.query.by_value import pickled
-from everstate.fingerprints.units import print_unit
+from everstate.fingerprints.outputs import print_unit
 
 (unit,) = load_service(sys.argv[1]).units()
 payload = pickled(unit)

@@ -9,7 +9,7 @@ import pytest
 import everstate as es
 from everstate.engine.execution import SparkExecution
 from everstate.errors import EngineError
-from everstate.fingerprints.units import print_unit
+from everstate.fingerprints.outputs import print_unit
 from everstate.generations.deploy.outputs import PreparedOutput
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.generation import Generation, Status

@@ -8,7 +8,7 @@ import everstate as es
 from everstate.dsl.config import OVERRIDES
 from everstate.errors import ConfigurationError
 from everstate.errors.secrets import hidden, is_secret, masked
-from everstate.fingerprints.units import print_unit
+from everstate.fingerprints.outputs import print_unit
 
 SECRET = "hunter2"
 

@@ -6,7 +6,7 @@ import pytest
 
 import everstate as es
 from everstate.errors import FingerprintError
-from everstate.fingerprints.units import print_unit
+from everstate.fingerprints.outputs import print_unit
 
 SOURCE = "def large(row) -> bool:\n    return row['n'] > 100\n"
 

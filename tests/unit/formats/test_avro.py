@@ -269,7 +269,7 @@ def test_where_the_registry_is_changes_no_fingerprint():
     def digest(fmt: object) -> str:
         app = es.Service("shop")
         app.stream("rows", schema={"n": int}, format=fmt).to("copies")
-        from everstate.fingerprints.units import print_unit
+        from everstate.fingerprints.outputs import print_unit
 
         return print_unit(app.units()[0], policy="skip", settings={}).fingerprint
 

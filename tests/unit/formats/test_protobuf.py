@@ -13,7 +13,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 import everstate as es
 from everstate.errors import SchemaError
-from everstate.fingerprints.units import print_unit
+from everstate.fingerprints.outputs import print_unit
 from everstate.formats.values import decode_value, encode_value, register
 from everstate.kernels.records.decode import decode_values
 from everstate.schema.schema import Schema

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.fingerprints.code.sources import imports_of
 from everstate.fingerprints.outside import origins, process
 from everstate.fingerprints.outside.distributions import owner_of_top
-from everstate.fingerprints.outside.known import kind_of, methods_of
+from everstate.fingerprints.outside.lookup import kind_of, methods_of
 from everstate.fingerprints.outside.outsiders import kept_name, name_of, package_name
 from everstate.fingerprints.tree import Tree, atom
 from everstate.fingerprints.values import readings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import FingerprintError
-from everstate.fingerprints.outside.known import UNKNOWN
+from everstate.fingerprints.outside.lookup import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.fingerprints.code.literals import spelled
 from everstate.fingerprints.code.slots import MISSING
 from everstate.fingerprints.code.sources import imports_of
-from everstate.fingerprints.outside import known, memory, order, origins, process, shown, zones
+from everstate.fingerprints.outside import lookup, memory, order, origins, process, shown, zones
 from everstate.fingerprints.outside.conditions import excused
 from everstate.fingerprints.outside.effects import Effect
-from everstate.fingerprints.outside.known import UNKNOWN
+from everstate.fingerprints.outside.lookup import UNKNOWN
 from everstate.fingerprints.outside.meanings import Meanings
 from everstate.fingerprints.outside.outsiders import name_of, package_name
 from everstate.fingerprints.outside.usage import MOMENTS, Usage, Use, meaningful, usage_of
@@ -113,7 +113,7 @@ class Judge:
         if above and isinstance(thing, FunctionType) and process.is_users(thing.__code__):
             self.found.append((number, Effect("settings", name, sighting.at(use.line), process.PATCHED)))
         if name and isinstance(thing, _PLAIN):
-            kind = known.kind_of(name)
+            kind = lookup.kind_of(name)
             if kind not in ("", UNKNOWN):
                 self.found.append((number, Effect(kind, name, sighting.at(use.line))))
 
@@ -183,15 +183,15 @@ class Judge:
 
     def _taken(self, sighting: Sighting, attribute: str, use: Use, tops: set[str]) -> Iterator[Effect]:
         location = sighting.at(use.line)
-        for name, kind in known.effects_below(attribute):
+        for name, kind in lookup.effects_below(attribute):
             if self._is_open(name) and not excused(name, use):
                 yield Effect(kind, name, location)
-        methods = [(module, kind) for module, kind in known.methods_of(attribute) if module in tops]
+        methods = [(module, kind) for module, kind in lookup.methods_of(attribute) if module in tops]
         if not any(excused(f"{module}.*.{attribute}", use) for module, _ in methods):
             for module, kind in methods:
                 yield Effect(kind, f"{module}.*.{attribute}", location)
         for above, loaded in self.modules.items():
-            kind = known.kind_of(f"{above}.{attribute}")
+            kind = lookup.kind_of(f"{above}.{attribute}")
             if kind and kind != UNKNOWN and hasattr(loaded, attribute):
                 yield Effect(kind, f"{above}.{attribute}", location)
         if attribute == "__hash__":
@@ -250,7 +250,7 @@ def _dynamic(sighting: Sighting, use: Use) -> Iterator[Effect]:
     else:
         foreign = isinstance(thing, type) and origins.of_object(thing).kind != "user"
         names = [name_of(thing), package_name(thing)] if foreign else []
-    if foreign and any(known.has_effects(name) for name in names):
+    if foreign and any(lookup.has_effects(name) for name in names):
         yield Effect("code", names[-1], sighting.at(use.line), "is asked for an attribute that is not known beforehand")
 
 

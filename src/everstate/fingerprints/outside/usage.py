@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.fingerprints.code.literals import spelled
 from everstate.fingerprints.code.sources import once
-from everstate.fingerprints.outside import known
+from everstate.fingerprints.outside import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,7 +232,7 @@ class _Walk:
 def meaningful(text: str) -> list[str]:
     """What of a text may be taken for the name of an attribute with an effect; `attrgetter` takes several at once."""
     parts = text.split(".") if len(text) <= _LONGEST else []
-    return [part for part in parts if known.effects_below(part) or known.methods_of(part)]
+    return [part for part in parts if lookup.effects_below(part) or lookup.methods_of(part)]
 
 
 def _inside(node: FunctionNode) -> list[ast.AST]:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from everstate.engine.query.by_value import pickled, unpickled
-from everstate.fingerprints.units import print_unit
+from everstate.fingerprints.outputs import print_unit
 
 MODULE = """
 import dataclasses, enum
