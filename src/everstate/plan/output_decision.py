@@ -21,7 +21,7 @@ from everstate.plan.actions import (
 from everstate.plan.conversion import conversion
 from everstate.plan.differences import Category, Difference, differences
 from everstate.plan.facts import SourceFacts
-from everstate.plan.matching import source_topics
+from everstate.plan.matching import source_topic, source_topics
 from everstate.plan.needs import gap, needs, order_sensitive
 from everstate.plan.reuse import obstacle
 from everstate.plan.topics import recreated, topic_differences
@@ -239,10 +239,19 @@ class OutputDecision:
             **self._base,
             sources=self._readings(replay=False),
             problem="; ".join(problem for problem, _ in problems),
-            hint=" ".join(dict.fromkeys(hint for _, hint in problems)),
+            hint=" ".join(dict.fromkeys(hint for _, hint in problems if hint)),
             truncated=truncated,
-            missing=next((topic for topic in source_topics(self.new) if self._is_missing(topic)), ""),
+            missing=next(iter(self._missing()), ""),
         )
+
+    def _missing(self) -> dict[str, str]:
+        """The topics that do not exist, each with the command that creates it."""
+        tables = {source_topic(node) for node in self.new.nodes if node.kind == "table"}
+        return {
+            topic: f"everstate topic create {topic}{' --compact' if topic in tables else ''}"
+            for topic in source_topics(self.new)
+            if self._is_missing(topic)
+        }
 
     def _is_missing(self, topic: str) -> bool:
         """Whether a topic does not exist, and no output of the service makes it."""
@@ -250,6 +259,7 @@ class OutputDecision:
 
     def _unreadable(self) -> Iterator[tuple[str, str]]:
         """Sources that cannot be read, each with what to do; those that the service makes itself come into being."""
+        missing = self._missing()
         for topic in source_topics(self.new):
             facts = self.sources.get(topic, SourceFacts(topic=topic, exists=False))
             upstream = self.upstream.get(topic)
@@ -258,8 +268,10 @@ class OutputDecision:
                     f"topic {topic} does not exist yet, and the output that writes it is refused",
                     "Fix that output first.",
                 )
-            elif self._is_missing(topic):
-                yield f"topic {topic} does not exist", f"Create it: everstate topic create {topic}"
+            elif topic in missing:
+                # Said once for all of them: whoever has created one would only be told of the next.
+                what = "Create it" if len(missing) == 1 else "Create them"
+                yield f"topic {topic} does not exist", f"{what}: {'; '.join(missing.values())}"
             elif facts.problem:
                 yield f"topic {topic} cannot be read: {facts.problem}", f"Look at it: everstate topic describe {topic}"
 

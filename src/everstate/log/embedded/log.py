@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from everstate.errors import LogError
 from everstate.errors.exhaustion import naming
 from everstate.log import leasing
 from everstate.log.arrival import completed
@@ -96,13 +97,22 @@ class EmbeddedLog:
             catalogue.create(database, name, config or TopicConfig(), exist_ok=exist_ok, now_ms=self._store.clock())
 
     def delete_topic(self, name: str, *, only: str | None = None) -> None:
-        """Delete a topic with all its records; with `only`, the one that has this id, or none."""
+        """Delete a topic with all its records; with `only`, the one that has this id, or none.
+
+        Raises:
+            LogError: If the topic is gone, and files of it are not.
+        """
         with self._store.manifest.writing() as database:
             if only not in (None, catalogue.topic_named(database, name).identity):
                 return
-            catalogue.delete(database, name)
+            files = catalogue.delete(database, name)
         crash_point("log.delete.after_transaction")
-        garbage.collect(self._store)
+        try:
+            garbage.collect(self._store)
+        except OSError as error:
+            left = [self.path / file for file in files if (self.path / file).exists()]
+            if left:
+                raise _left_over(name, left, error) from error
 
     def topics(self, *, internal: bool = False) -> list[str]:
         """The names of all topics, sorted; those that Everstate keeps for itself are left out, or are all."""
@@ -273,3 +283,13 @@ class EmbeddedLog:
 
 def _reopened(path: str) -> EmbeddedLog:
     return EmbeddedLog(path, trusted=True)
+
+
+def _left_over(topic: str, left: Sequence[Path], error: OSError) -> LogError:
+    """What is said if a topic is gone, and some of its files are not."""
+    files = "1 file" if len(left) == 1 else f"{len(left)} files"
+    return LogError(
+        f"topic {topic!r} is deleted, but {files} of it could not be removed: {left[0]}: {error.strerror or error}",
+        hint=f"They are no longer read. See that {left[0].parent} can be written to: what is left there goes when "
+        "the log is next tidied up, which any service that runs on it does.",
+    )

@@ -92,6 +92,19 @@ def test_plan_of_a_missing_source_is_refused_and_shown(log, file):
     assert "everstate topic create orders" in shown
 
 
+def test_plan_of_several_missing_sources_names_the_commands_for_all_of_them_at_once(log, tmp_path):
+    text = """import everstate as es
+app = es.Service("shop")
+people = app.table("people", key="id", schema={"id": str, "n": int})
+clicks = app.stream("clicks", key="id", schema={"id": str})
+clicks.group_by("id").agg(clicks=es.count()).join(people).to("seen")
+"""
+    shown = run("plan", write(tmp_path / "clicks_of_people.py", text), code=1).stdout
+    commands = "everstate topic create clicks; everstate topic create people --compact"
+    assert f"Create them: {commands}" in " ".join(shown.split())
+    assert shown.count("topic create people") == 1
+
+
 def test_plan_over_lost_history_ends_with_a_code_of_its_own(log, tmp_path):
     log.create_topic("clicks", TopicConfig(retention_ms=1000))
     stream = 'import everstate as es\napp = es.Service("shop")\nrows = app.stream("clicks", schema={"n": int})\n'

@@ -63,6 +63,25 @@ def test_topic_delete_its_records_are_gone(everstate):
         everstate("topic", "describe", "orders")
 
 
+def test_topic_delete_that_cannot_remove_a_file_says_that_the_topic_is_gone_and_what_is_left(everstate):
+    everstate("produce", "orders", "--create", stdin="1\n")
+    everstate("produce", "orders", stdin="2\n")
+    stuck, other = sorted((everstate.path / "log" / "topics").rglob("*.arrows"))
+    stuck.unlink()
+    stuck.mkdir()  # what is no file cannot be removed as one
+    with pytest.raises(LogError, match="topic 'orders' is deleted, but 1 file of it could not be removed") as told:
+        everstate("topic", "delete", "orders")
+    assert str(stuck) in told.value.message
+    assert not other.exists()
+    with pytest.raises(TopicNotFoundError):
+        everstate("topic", "describe", "orders")
+    stuck.rmdir()
+    stuck.write_bytes(b"")
+    everstate("topic", "create", "others")
+    everstate("topic", "compact", "others")
+    assert not stuck.exists()
+
+
 @pytest.mark.parametrize("topic", ["orders", "totals", "totals.dlq"])
 def test_topic_delete_of_one_that_a_deployed_service_uses_is_refused(everstate, topic):
     url = str(everstate.path / "log")

@@ -110,14 +110,15 @@ def names(database: sqlite3.Connection, *, internal: bool = False) -> list[str]:
     return sorted(name for name in found if is_internal(name) is internal)
 
 
-def delete(database: sqlite3.Connection, name: str) -> None:
-    """Remove a topic; its files may go at once, since nothing can read them any more."""
+def delete(database: sqlite3.Connection, name: str) -> list[str]:
+    """Remove a topic; gives its files, which may go at once, since nothing can read them any more."""
     topic = topic_named(database, name)
     files = [
         row["file"] for row in database.execute("SELECT DISTINCT file FROM segments WHERE topic_id = ?", (topic.id,))
     ]
     database.execute("DELETE FROM topics WHERE id = ?", (topic.id,))
     retire_files(database, files, now_ms=0)
+    return files
 
 
 def describe(database: sqlite3.Connection, name: str) -> TopicInfo:

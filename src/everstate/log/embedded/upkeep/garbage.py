@@ -34,7 +34,11 @@ def is_due(database: sqlite3.Connection, *, now_ms: int) -> bool:
 
 
 def collect(store: Store) -> None:
-    """Delete files that nothing can need any more."""
+    """Delete files that nothing can need any more.
+
+    Raises:
+        OSError: If one of them cannot be deleted: the first. The others are gone, and it is tried again the next time.
+    """
     while _collect_retired(store):
         pass
     _collect_abandoned(store)
@@ -56,11 +60,18 @@ def _collect_retired(store: Store) -> bool:
     if not rows:
         return False
     crash_point("log.garbage.before_unlink")
+    failed: dict[str, OSError] = {}
     for file in files:
-        (store.root / file).unlink(missing_ok=True)
+        try:
+            (store.root / file).unlink(missing_ok=True)
+        except OSError as error:
+            failed[file] = error
     crash_point("log.garbage.after_unlink")
     with store.manifest.writing() as database:
-        database.executemany("DELETE FROM retired_files WHERE file = ?", [(row["file"],) for row in rows])
+        done = [(row["file"],) for row in rows if row["file"] not in failed]
+        database.executemany("DELETE FROM retired_files WHERE file = ?", done)
+    for error in failed.values():
+        raise error
     return len(rows) == _FILES_A_TRANSACTION
 
 
