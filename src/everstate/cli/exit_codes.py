@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ERROR: Final = 1
 #: A cutover waits for approval.
 APPROVAL: Final = 3
-#: Another process runs the service, or has taken over.
+#: Another process runs the service, or has taken over from a run that was to be done.
 LEASE: Final = 4
 #: Code or history are not those of the plan.
 DRIFT: Final = 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from everstate.engine.executor import SparkExecutor
 from everstate.engine.limits import Limits, watched_folders
 from everstate.engine.progress import Progress
+from everstate.errors import LogBusyError, LogUnavailableError, ResourceError
+from everstate.errors.texts import printable
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
 from everstate.generations.deploy.options import Wishes
@@ -27,11 +30,12 @@ from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
     from everstate.dsl.service import Service
+    from everstate.engine.board import Line
     from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.options import RunOptions
     from everstate.generations.deploy.planning import Planned
@@ -65,6 +69,7 @@ class Operation:
         self.settings = replace(settings, shards=self.wishes.options(settings.shards).shards)
         self.service = service
         self.ending = Ending()
+        self._shown: Progress | None = None
 
     @contextlib.contextmanager
     def site(self) -> Iterator[Site]:
@@ -132,7 +137,25 @@ class Operation:
 
     def progress(self, changes: Changes, site: Site) -> Progress:
         """Shows what runs."""
-        return Progress(changes, site.log, show=self._show, asks=self._asks)
+        self._shown = Progress(changes, site.log, show=self._show, asks=self._asks, service=self.service.name)
+        return self._shown
+
+    def done(self) -> Sequence[Line]:
+        """What the outputs that were shown have done, as far as the log can still be asked."""
+        with contextlib.suppress(ResourceError, LogBusyError, LogUnavailableError):
+            return () if self._shown is None else self._shown.lines()
+        return ()
+
+    def say(self, text: str) -> None:
+        """Say something to whoever watches, also after the end of what was shown."""
+        if self._show is not False:
+            print(printable(text), file=sys.stderr, flush=True)  # noqa: T201 - this is the terminal
+
+    def again(self, *, once: bool = False) -> str:
+        """The command that goes on with a run that was stopped; empty where the service was not named in a command."""
+        if self.wishes.file == Wishes.file:
+            return ""
+        return f"everstate run {self.wishes.file}{' --once' if once else ''}"
 
     def _limits(self, site: Site) -> Limits:
         """What the service could run out of."""

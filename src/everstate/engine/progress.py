@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
+from everstate.engine.board import BuildLine, Line, board
+from everstate.errors import LogBusyError, LogUnavailableError, ResourceError
 from everstate.errors.texts import printable
 from everstate.log import vectors
 
@@ -19,88 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from everstate.generations.deploy.build import Build
     from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.executor import Execution
     from everstate.log.protocol import Log
 
 _REFRESH_S: Final = 1.0
 _LINE_EVERY_S: Final = 30.0
-
-
-@dataclass(frozen=True)
-class Line:
-    """One output at one moment.
-
-    Attributes:
-        rate: Records a second since the last look.
-        lag: Records that wait in the sources.
-        state_bytes: Size of the state.
-    """
-
-    name: str
-    batches: int
-    read: int
-    written: int
-    rate: float
-    lag: int
-    state_bytes: int
-    dead: int
-    dropped: int
-    last_ms: float
-
-    def text(self) -> str:
-        """As one line without a terminal."""
-        return (
-            f"{self.name}: {self.read:,} records read, {self.written:,} written, {self.rate:,.0f}/s, lag {self.lag:,}, "
-            f"state {size_text(self.state_bytes)}, {self.dead:,} dead letters, {self.dropped:,} dropped"
-        )
-
-
-@dataclass(frozen=True)
-class BuildLine:
-    """A generation that is being built, at one moment.
-
-    Attributes:
-        done: Records read.
-        left: Records to read.
-        rate: Records a second.
-        migrates: Its state comes from another generation; records are only what has come since.
-    """
-
-    name: str
-    generation: int
-    done: int
-    left: int
-    rate: float
-    migrates: bool = False
-
-    @classmethod
-    def of(cls, build: Build) -> BuildLine:
-        """A build as it is now."""
-        return cls(build.name, build.output.generation.number, build.done, build.lag, build.rate, build.migrates)
-
-    @property
-    def share(self) -> float:
-        """How much of it is done, from 0 to 1."""
-        return self.done / max(1, self.done + self.left)
-
-    @property
-    def remaining(self) -> str:
-        """How long it will still take."""
-        return f"{self.left / self.rate:,.0f} s left" if self.rate > 1 else "starting"
-
-    @property
-    def how(self) -> str:
-        """What is done to it."""
-        return "migrated" if self.migrates else "recalculated"
-
-    def text(self) -> str:
-        """As one line without a terminal."""
-        return (
-            f"{self.name}: generation {self.generation} is being {self.how}: {self.done:,} records ({self.share:.0%}), "
-            f"{self.rate:,.0f}/s, {self.remaining}"
-        )
 
 
 class Progress:
@@ -111,9 +35,12 @@ class Progress:
         log: To see how far the sources are ahead.
         show: False for silence; None shows it if the standard error is a terminal, or as lines if not.
         asks: Someone may be asked on the terminal.
+        service: The service's name.
     """
 
-    def __init__(self, changes: Changes, log: Log, *, show: bool | None = None, asks: bool = False) -> None:
+    def __init__(
+        self, changes: Changes, log: Log, *, show: bool | None = None, asks: bool = False, service: str = ""
+    ) -> None:
         self._asks = asks
         self._changes = changes
         self._ended: dict[str, Line] = {}
@@ -122,7 +49,9 @@ class Progress:
         self._console = Console(stderr=True)
         self._live: Live | None = None
         self._looked = 0.0
-        self._printed = time.monotonic()
+        self._service = service
+        self._began = self._printed = time.monotonic()
+        self._last: dict[str, tuple[int, float]] = {}
         self._before: dict[str, tuple[float, int]] = {}
         self._written: dict[str, int] = {}
 
@@ -130,14 +59,17 @@ class Progress:
         if not self._silent and self._console.is_terminal:
             self._live = Live(console=self._console, auto_refresh=False, transient=False)
             self._live.start()
+            self._draw()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
-                self._draw(final=True)
+            # A log that cannot be read for the moment is no reason to end with an error what has ended well.
+            with contextlib.suppress(ResourceError, LogBusyError, LogUnavailableError):
+                if kind is None:
+                    self._draw(final=True)
         finally:
             if self._live is not None:
                 self._live.stop()
@@ -189,8 +121,9 @@ class Progress:
         lines = self.lines()
         builds = [BuildLine.of(build) for build in self._changes.builds.values()]
         if self._live is not None:
-            parts = [_table(lines), *([_build_table(builds)] if builds else [])]
-            self._live.update(Group(*parts), refresh=True)
+            uptime = time.monotonic() - self._began
+            shown = board(self._service, uptime, lines, builds, self._console.width)
+            self._live.update(shown, refresh=True)
             return
         for build in builds:
             print(build.text(), file=sys.stderr, flush=True)  # noqa: T201 - this is the terminal
@@ -206,8 +139,11 @@ class Progress:
         topics = execution.output.unit.topics
         position = tally.position or execution.position
         dropped = sum(count for name, count in tally.counts.items() if name.startswith("dropped."))
+        if self._last.get(execution.name, (0,))[0] != tally.batches:
+            self._last[execution.name] = (tally.batches, time.time())
         return Line(
             name=execution.name,
+            generation=execution.output.generation.number,
             batches=tally.batches,
             read=tally.read,
             written=tally.written,
@@ -217,54 +153,6 @@ class Progress:
             dead=tally.counts.get("dead", 0),
             dropped=dropped,
             last_ms=tally.last_ms,
+            last_at=self._last[execution.name][1] if tally.batches else None,
+            position=position,
         )
-
-
-def size_text(size: float) -> str:
-    """A number of bytes for people.
-
-    Example:
-        >>> size_text(512), size_text(3_500_000)
-        ('512 B', '3.5 MB')
-    """
-    if size < 1000:
-        return f"{size:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        size /= 1000
-        if size < 1000:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1000:.1f} TB"
-
-
-def _build_table(builds: Sequence[BuildLine]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("being built", style="bold")
-    for name in ("", "generation", "records", "records/s"):
-        table.add_column(name, justify="right")
-    table.add_column("")
-    table.add_column("", justify="right")
-    for build in builds:
-        bar = ProgressBar(total=1.0, completed=build.share, width=24)
-        left = f"{build.share:.0%}, {build.remaining}"
-        table.add_row(build.name, build.how, str(build.generation), f"{build.done:,}", f"{build.rate:,.0f}", bar, left)
-    return table
-
-
-def _table(lines: Sequence[Line]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("output", style="bold")
-    for name in ("records/s", "lag", "read", "written", "state", "dead letters", "dropped", "last batch"):
-        table.add_column(name, justify="right")
-    for line in lines:
-        table.add_row(
-            line.name,
-            f"{line.rate:,.0f}",
-            f"{line.lag:,}",
-            f"{line.read:,}",
-            f"{line.written:,}",
-            size_text(line.state_bytes),
-            f"[red]{line.dead:,}[/]" if line.dead else "0",
-            f"{line.dropped:,}",
-            f"{line.last_ms / 1000:.2f} s",
-        )
-    return table

@@ -24,7 +24,8 @@ EverstateError
 │   └── ManifestDamagedError     the log's manifest is missing, cut off or not what was written: restore it
 ├── LeaseError                   another process owns this
 │   ├── LeaseHeldError           it is alive: stop it first
-│   └── FencedError              it has taken over: this process must stop
+│   └── FencedError              this process no longer has its lease, and must stop
+│       └── TakenOverError       another one was started in its place
 ├── StateError                   state and log do not belong together
 │   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
 │   ├── CheckpointDamagedError   a part of it cannot be read
@@ -216,7 +217,28 @@ class LeaseHeldError(LeaseError):
 
 
 class FencedError(LeaseError):
-    """Another process has taken over; this one must stop."""
+    """This process no longer has its lease, and must stop."""
+
+
+class TakenOverError(FencedError):
+    """Another process was started in the place of this one.
+
+    Attributes:
+        lease: What it has taken.
+        host: Where it runs.
+        pid: Its number there.
+    """
+
+    lease: str = ""
+    host: str = ""
+    pid: int = 0
+
+    def __init__(self, lease: str, host: str, pid: int, *, token: int, own: int) -> None:
+        self.lease, self.host, self.pid = lease, host, pid
+        super().__init__(
+            f"{lease!r} has been taken over by process {pid} on {host} (token {token}, this process has {own})",
+            hint="This process has to stop; nothing of its last batch was published.",
+        )
 
 
 class StateError(EverstateError):

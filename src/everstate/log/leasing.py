@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psutil
 
-from everstate.errors import FencedError, LeaseHeldError
+from everstate.errors import FencedError, LeaseHeldError, TakenOverError
 from everstate.log.descriptions import Holder
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def check(name: str, tenure: Tenure | None, token: int) -> Tenure:
     """Refuse a token that is not the current one.
 
     Raises:
-        FencedError: If another process has taken the lease, or it was given back.
+        TakenOverError: If another process has taken the lease.
+        FencedError: If it was given back, or nobody knows it.
     """
     if tenure is None:
         raise FencedError(
@@ -194,10 +195,7 @@ def check(name: str, tenure: Tenure | None, token: int) -> Tenure:
             hint="Start the service again.",
         )
     if tenure.token != token:
-        raise FencedError(
-            f"{name!r} has been taken over by {tenure.holder} (token {tenure.token}, this process has {token})",
-            hint="This process has to stop; nothing of its last batch was published.",
-        )
+        raise TakenOverError(name, tenure.holder.host, tenure.holder.pid, token=tenure.token, own=token)
     if not tenure.held:
         raise FencedError(f"the lease {name!r} was released (token {token})", hint="Start the service again.")
     return tenure

@@ -29,6 +29,24 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def lasting(seconds: float) -> str:
+    """A duration in the two units that say most.
+
+    Example:
+        >>> lasting(3.25), lasting(45), lasting(7500), lasting(200_000)
+        ('3.2 s', '45 s', '2 h 5 min', '2 d 7 h')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    for (name, size), following in zip(units, (*units[1:], None), strict=True):
+        if seconds >= size:
+            count, rest = divmod(int(seconds), size)
+            lesser = "" if following is None or rest < following[1] else f" {rest // following[1]} {following[0]}"
+            return f"{count} {name}{lesser}"
+    return "0 s"
+
+
 def an(noun: str) -> str:
     """A noun with its article.
 

@@ -18,7 +18,7 @@ from everstate.errors.calls import suggestion
 from everstate.generations.generation import Status
 from everstate.generations.status import GONE, SILENT, STOPPED, deployed
 from everstate.generations.status import status as status_of
-from everstate.plan.words import counted
+from everstate.plan.words import counted, lasting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,13 +114,13 @@ def _process(process: ProcessStatus | None, now: int) -> str:
         return f"stopped {heard} ({who})"
     if process.state == GONE:
         return f"not running: {who} ended without stopping; last heard of {heard}"
-    since = "" if process.started_ms is None else f" for {_duration((now - process.started_ms) / 1000)}"
+    since = "" if process.started_ms is None else f" for {lasting((now - process.started_ms) / 1000)}"
     silent = f", but no sign of life since {heard}" if process.state == SILENT else ""
     return f"running{since} ({who}){silent}"
 
 
 def _row(output: OutputStatus, now: int) -> list[object]:
-    waiting = "" if output.lag_seconds is None else f" ({_duration(output.lag_seconds)})"
+    waiting = "" if output.lag_seconds is None else f" ({lasting(output.lag_seconds)})"
     batch = "none yet"
     if output.batch_ms is not None:
         batch = f"{_ago(output.batch_ms, now)} ({counted(output.batch_records, 'record')})"
@@ -141,7 +141,7 @@ def _build(build: BuildStatus) -> str:
     told = f"generation {build.generation} is {build.status}: {build.share:.0%} of {total:,}"
     if build.rate is None:
         return f"{told}; nobody is building it now"
-    left = "" if build.seconds_left is None else f", {_duration(build.seconds_left)} left"
+    left = "" if build.seconds_left is None else f", {lasting(build.seconds_left)} left"
     return f"{told}, {_speed(build.rate)}{left}"
 
 
@@ -151,22 +151,4 @@ def _speed(rate: float) -> str:
 
 def _ago(at_ms: int, now: int) -> str:
     """How long ago, in the largest unit."""
-    return f"{' '.join(_duration(max(0, now - at_ms) / 1000).split()[:2])} ago"
-
-
-def _duration(seconds: float) -> str:
-    """A duration in the two units that say most.
-
-    Example:
-        >>> _duration(3.25), _duration(45), _duration(7500), _duration(200_000)
-        ('3.2 s', '45 s', '2 h 5 min', '2 d 7 h')
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
-    for (name, size), following in zip(units, (*units[1:], None), strict=True):
-        if seconds >= size:
-            count, rest = divmod(int(seconds), size)
-            lesser = "" if following is None or rest < following[1] else f" {rest // following[1]} {following[0]}"
-            return f"{count} {name}{lesser}"
-    return "0 s"
+    return f"{' '.join(lasting(max(0, now - at_ms) / 1000).split()[:2])} ago"

@@ -6,16 +6,20 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Final, Unpack
 
+from everstate.engine.farewell import replaced, stopped
 from everstate.engine.operation import Operation
-from everstate.engine.signals import stopping_on_signals
+from everstate.engine.signals import raise_stopped, stopping_on_signals
+from everstate.errors import TakenOverError
 from everstate.generations.state.belonging import remember_log
 from everstate.generations.state.folder import prepare_home
+from everstate.log.leasing import this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from everstate.dsl.service import Service
     from everstate.generations.deploy.options import RunOptions
+    from everstate.generations.deploy.site import Site
     from everstate.plan.actions import Plan
 
 logger = logging.getLogger(__name__)
@@ -45,14 +49,21 @@ class Runner:
     def run(self, *, once: bool = False) -> None:
         """Run in the foreground until stopped; with `once`, until everything that is there has been processed.
 
+        It is stopped by Ctrl-C, by SIGTERM, or by another process that was started in its place: that is no error,
+        unless something was to be done and is not.
+
         Raises:
+            KeyboardInterrupt: If Ctrl-C has stopped a run with `once` before it was done.
+            TakenOverError: If another process has.
             LeaseHeldError: If another process runs this version of the service.
             PlanDriftError: If a plan was given that does not fit any more.
             ApprovalNeededError: If a cutover has to be approved first.
             EverstateError: If an output fails; the others have been stopped in an orderly way.
         """
-        with stopping_on_signals(self._operation.ending.stopping):
-            self._execute(once=once)
+        with stopping_on_signals(self._operation.ending.stopping) as received:
+            done = self._execute(once=once)
+        if not done:
+            raise_stopped(received)
 
     def start(self) -> None:
         """Run in the background; returns when the queries have been started.
@@ -89,15 +100,37 @@ class Runner:
         except BaseException as error:  # noqa: BLE001 - raised again by start() or stop()
             self._failure = error
 
-    def _execute(self, *, once: bool) -> None:
+    def _execute(self, *, once: bool) -> bool:
+        """Run; says whether all was done that was to be."""
         operation = self._operation
-        with operation.site() as site:
-            prepare_home(site.home)
-            run = operation.run(site)
-            planned = run.begin(self._announce)
-            remember_log(site.home, site.log)
-            with operation.rollout(run, planned, self._started) as rollout:
-                if once:
-                    rollout.drain()
-                else:
-                    rollout.follow()
+        try:
+            with operation.site() as site:
+                return self._at(site, once=once)
+        except TakenOverError as error:
+            if once:
+                raise
+            operation.say(replaced(error, operation.service.name, this_process().host))
+            return True
+
+    def _at(self, site: Site, *, once: bool) -> bool:
+        operation, stopping = self._operation, self._operation.ending.stopping
+        prepare_home(site.home)
+        run = operation.run(site)
+        planned = run.begin(self._announce)
+        remember_log(site.home, site.log)
+        with operation.rollout(run, planned, self._started) as rollout:
+            if once:
+                rollout.drain()
+            else:
+                rollout.follow()
+            asked = stopping.is_set()
+        if asked:
+            for line in stopped(operation.done(), _building(site), operation.again(once=once)):
+                operation.say(line)
+        return not (once and asked)
+
+
+def _building(site: Site) -> dict[str, int]:
+    """By output, the generation that is not ready yet."""
+    found = ((output, history.building) for output, history in site.registry.histories().items())
+    return {output: generation.number for output, generation in found if generation is not None}

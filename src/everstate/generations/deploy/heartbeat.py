@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import TYPE_CHECKING
 
-from everstate.errors import EverstateError, FencedError
+from everstate.errors import EverstateError, FencedError, TakenOverError
+from everstate.log.leasing import HEARTBEAT_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +50,7 @@ class Heartbeat:
         self._topics = tuple(topics)
         self._tell = tell
         self._ended = threading.Event()
+        self._heard = time.monotonic()
         self._beating = threading.Thread(target=self._beat, name="everstate-heartbeat", daemon=True)
         self._tending = threading.Thread(target=self._tend, name="everstate-upkeep", daemon=True)
 
@@ -55,6 +58,11 @@ class Heartbeat:
         """Begin."""
         self._beating.start()
         self._tending.start()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last sign of life."""
+        return time.monotonic() - self._heard
 
     def stop(self) -> None:
         """End, and wait until no thread uses the log any more."""
@@ -66,9 +74,10 @@ class Heartbeat:
         while not self._ended.wait(self._seconds):
             try:
                 self._log.heartbeat(self._lease)
+                self._heard = time.monotonic()
                 self._tell(self._lease)
             except FencedError as error:
-                self._lost(error)
+                self._lost(as_lost(error, self._lease, self.silence))
                 return
             except Exception as error:  # noqa: BLE001 - one that is missed does no harm; the commit checks the lease again
                 logger.warning("A heartbeat failed and will be repeated: %s", error)
@@ -81,3 +90,24 @@ class Heartbeat:
                         self._log.maintain(topic)
                 except (EverstateError, OSError) as error:
                     logger.warning("Topic %s could not be compacted and will be tried again: %s", topic, error)
+
+
+def as_lost(error: FencedError, lease: Lease, silence: float) -> FencedError:
+    """What is to be said of a lease that is gone.
+
+    Nobody takes the lease of a process that lives without being told to; but one that another machine has not heard of
+    for too long counts as dead there, and then nobody was told anything.
+
+    Args:
+        error: What the log says.
+        lease: The lease.
+        silence: Seconds since the last sign of life of this process.
+    """
+    elsewhere = isinstance(error, TakenOverError) and error.host != lease.holder.host
+    if not elsewhere or silence < HEARTBEAT_TIMEOUT_MS / 1000:
+        return error
+    return FencedError(
+        f"{error.message}: it had not heard of this process for {silence:.0f} s and took it for dead",
+        hint="Nothing is lost, and nothing of the last batch was published. Find out what held this process up (a "
+        "machine that was suspended, a log out of reach), then start it again with --standby.",
+    )

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import FencedError, LeaseHeldError
-from everstate.generations.deploy.heartbeat import Heartbeat
+from everstate.generations.deploy.heartbeat import Heartbeat, as_lost
 from everstate.generations.generation import build_lease
 from everstate.generations.report import publish
 from everstate.log.crash import crash_point
@@ -92,11 +92,11 @@ class Leases:
 
     def taken(self) -> FencedError | None:
         """What is to be said if another process has taken one of them; None if nobody has."""
-        for lease, _ in self._held.values():
+        for lease, heartbeat in self._held.values():
             try:
                 self._log.heartbeat(lease)
             except FencedError as error:
-                return error
+                return as_lost(error, lease, heartbeat.silence if heartbeat is not None else 0.0)
         return None
 
     def take_publishing(self, *, take_over: bool = False, standby: bool = False) -> None:
