@@ -70,8 +70,8 @@ def _collect_retired(store: Store) -> bool:
     with store.manifest.writing() as database:
         done = [(row["file"],) for row in rows if row["file"] not in failed]
         database.executemany("DELETE FROM retired_files WHERE file = ?", done)
-    for error in failed.values():
-        raise error
+    for first in failed.values():
+        raise first
     return len(rows) == _FILES_A_TRANSACTION
 
 
