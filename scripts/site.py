@@ -23,7 +23,7 @@ import everstate.testing
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "build" / "pages"
 REFERENCE = "docs/reference/api.md"
-_LINK = re.compile(r"\]\((?!https?://|#|mailto:)(?P<target>[^)#\s]+)")
+_LINK = re.compile(r"(?:\]\(|\bsrc(?:set)?=\")(?!https?://|#|mailto:)(?P<target>[^)#\s\"]+)")
 
 #: Sections of the site: a page of its own, or a folder whose README leads through the others.
 SECTIONS: dict[str, str | dict[str, str]] = {

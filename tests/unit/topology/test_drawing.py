@@ -61,6 +61,12 @@ def test_arrow_says_the_key_and_the_partitions_where_they_are_known():
     assert "by customer · 4 partitions" in words
 
 
+def test_rows_of_a_foreign_key_join_move_to_the_key_of_the_other_table():
+    words = shown(shop())
+    assert "rows move to customer" in words
+    assert not any("$" in word for word in words)
+
+
 def test_step_whose_text_is_not_known_is_told_from_what_it_holds():
     units = shop(outputs=2).units()
     text = svg(units)

@@ -144,7 +144,11 @@ def _moved(unit: Unit, number: int, node: Node) -> str:
     """The key by which rows of an earlier stage are brought together, where that is not the one that they came with."""
     exchanged = any(edge.exchange and node.rekeys_input(edge.port) for edge in unit.into(number))
     keying = node.regrouping
-    return ", ".join(keying.key.names) if exchanged and keying is not None else ""
+    if not exchanged or keying is None:
+        return ""
+    # A row that refers to another table goes where that table's row is.
+    key = node.inputs[1].key if node.traits.refers else keying.key
+    return ", ".join(key.names)
 
 
 def _told(node: Node) -> Iterator[Phrase]:

@@ -132,7 +132,7 @@ def _step(step: Step, box: Box, y: float) -> Iterator[str]:
     if step.moved:
         words = f"rows move to {step.moved}"
         yield _text(left + 8, y + 7, words, "moved")
-        yield f'<path class="moves" d="M{left + 14 + len(words) * _SMALL:.1f} {y + 7:.1f}H{right:.1f}"/>'
+        yield f'<path class="moves" d="M{left + 22 + len(words) * _SMALL:.1f} {y + 7:.1f}H{right:.1f}"/>'
         y, height = y + _MOVES, height - _MOVES
     yield _rect((left, y, right - left, height), "step", 5)
     line = y + 6 + _LINE / 2
