@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.dsl.stream import Stream
     from everstate.dsl.table import Table
+    from everstate.dsl.windows import Window, hopping, tumbling
     from everstate.errors import EverstateError
     from everstate.fingerprints.declarations import declare
     from everstate.formats.descriptions import Avro, Protobuf
@@ -35,10 +36,12 @@ __all__ = [
     "State",
     "Stream",
     "Table",
+    "Window",
     "col",
     "collect",
     "count",
     "declare",
+    "hopping",
     "lit",
     "median",
     "quantile",
@@ -46,6 +49,7 @@ __all__ = [
     "read_table",
     "testing",
     "top_k",
+    "tumbling",
     "when",
 ]
 
@@ -60,6 +64,7 @@ _HOMES = {
     "Stream": "everstate.dsl.stream",
     "Table": "everstate.dsl.table",
     "declare": "everstate.fingerprints.declarations",
+    **dict.fromkeys(("Window", "hopping", "tumbling"), "everstate.dsl.windows"),
     **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
     **dict.fromkeys(("Avro", "Protobuf"), "everstate.formats.descriptions"),
     **dict.fromkeys(("col", "lit", "when"), "polars"),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from everstate.dsl import stateful
 from everstate.dsl.absent import Guiding
+from everstate.dsl.windows import windowing
 from everstate.errors.calls import explained_class
 from everstate.location import caller
+from everstate.topology.nodes import WindowAggregate, WindowFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     import polars as pl
 
     from everstate.dsl.service import Service
     from everstate.dsl.table import Table
+    from everstate.dsl.windows import Window, Windowing
+    from everstate.location import Location
     from everstate.topology.nodes import Keying, Node
 
 
@@ -92,6 +98,80 @@ class Grouped(Guiding):
             migrate: value of the version before -> value, for an output with `on_change="migrate"`: see `to`.
         """
         return self._table(stateful.folded(self._node, self._by, (init, add, remove), schema, caller(), migrate))
+
+    def window(
+        self,
+        window: Window,
+        *,
+        emit: Literal["update", "final"] = "update",
+        keep: str | timedelta | None = None,
+        late_to: Literal["dead-letters"] | None = None,
+    ) -> WindowedGroup:
+        """Part each group of a stream by time: a window of `es.tumbling` or `es.hopping` becomes a part of the key.
+
+        The key of the result is the group, then `window_start` and `window_end`. A row counts in a window until the
+        stream time of its own partition, the highest time so far, has reached the window's end and its grace; what
+        comes later is dropped and counted. A window is final when every partition of the streams that feed it has got
+        there. So no result depends on how input was cut into micro-batches or how fast partitions were read.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> orders = app.stream("orders", key="id", schema={"id": str, "customer": str, "amount": float})
+            >>> per_hour = orders.group_by("customer").window(es.tumbling("1h"), emit="final")
+            >>> _ = per_hour.agg(total=es.col("amount").sum()).to("per-hour")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("orders", "o1", {"customer": "ada", "amount": 5.0}, ts=0)
+            >>> driver.send("orders", "o2", {"customer": "ada", "amount": 2.5}, ts=1_800_000)
+            >>> driver.advance(3_600_000)
+            >>> [(record.key[0], record.key[1].hour, record.value) for record in driver.records("per-hour")]
+            [('ada', 0, {'total': 7.5})]
+
+        Args:
+            window: `es.tumbling("5m", grace="1m")` or `es.hopping("1h", "5m")`.
+            emit: "update" publishes a result whenever it changes, at most once per micro-batch; "final" once, when the
+                window is final.
+            keep: How long after its end a window's result stays on the topic; then it gets a tombstone. By default
+                for ever. State of a window is kept as long.
+            late_to: "dead-letters" puts rows that were too late for all their windows on the dead-letter topic; by
+                default they are only counted.
+        """
+        options = windowing(self._node, window, emit, keep, late_to, caller())
+        return WindowedGroup(self._service, self._node, self._by, options)
+
+    def _table(self, node: Node) -> Table:
+        return self._service.as_table(node)
+
+
+@explained_class
+class WindowedGroup(Guiding):
+    """What `group_by().window()` returns. Each method gives a table with group and window as its key."""
+
+    def __init__(self, service: Service, node: Node, by: Keying, options: Windowing) -> None:
+        self._service = service
+        self._node = node
+        self._by = by
+        self._options = options
+
+    def agg(self, *aggregates: pl.Expr, **named: pl.Expr) -> Table:
+        """As `group_by().agg()`, in each window."""
+        options, location = self._options, caller()
+        key = options.key(self._by, location)
+        found = stateful.aggregated(self._node, replace(self._by, key=key), aggregates, named, location)
+        return self._table(options.node(WindowAggregate, found, self._by))
+
+    def reduce(self, add: Callable[..., Any]) -> Table:
+        """As `group_by().reduce()`, in each window: rows are combined in the order of their stream time."""
+        return self._folded((None, add, None), None, caller())
+
+    def aggregate(self, init: Callable[[], Any], add: Callable[..., Any], schema: object | None = None) -> Table:
+        """As `group_by().aggregate()`, in each window: rows are added in the order of their stream time."""
+        return self._folded((init, add, None), schema, caller())
+
+    def _folded(self, functions: tuple[Any, Any, None], schema: object | None, location: Location | None) -> Table:
+        key = self._options.key(self._by, location)
+        found = stateful.folded(self._node, replace(self._by, key=key), functions, schema, location)
+        return self._table(self._options.node(WindowFold, found, self._by))
 
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)

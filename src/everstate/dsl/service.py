@@ -13,6 +13,7 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.operations import key_dtype, with_key
+from everstate.dsl.sources import contradiction, event_time, key_names
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
@@ -30,6 +31,8 @@ from everstate.topology.unit import Unit
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    import polars as pl
 
     from everstate.formats.descriptions import Format
     from everstate.generations.deploy.options import RunOptions
@@ -105,6 +108,7 @@ class Service(Guiding, Displayed):
         key_type: object = str,
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
+        time: str | pl.Expr | None = None,
     ) -> Stream:
         """Read a topic as a stream: every record is an event of its own.
 
@@ -117,8 +121,10 @@ class Service(Guiding, Displayed):
                 do), or `es.Avro()` or `es.Protobuf(Message)`.
             keep_history: Archive the topic's records while the service runs, so that a changed version can be
                 recalculated from all of them when the topic has let the old ones go. No result depends on it.
+            time: When a row happened, for windows: a column or expression that gives a datetime, or whole milliseconds
+                since 1970; by default the record's timestamp. A row for which it gives none is a dead letter.
         """
-        source = self._source(topic, Kind.STREAM, key, schema, key_type, format, caller())
+        source = self._source(topic, Kind.STREAM, key, schema, key_type, format, caller(), time)
         return Stream(self, self._keeping(source, keep_history))
 
     def table(
@@ -266,11 +272,12 @@ class Service(Guiding, Displayed):
         key_type: object,
         fmt: Format,
         location: Location | None,
+        time: str | pl.Expr | None = None,
     ) -> Source:
         check_topic_name(topic, location=location)
         declared = Schema.of(schema, location=location)
         require_format(declared, fmt, location=location)
-        names = _key_names(key, location)
+        names = key_names(key, location)
         default = key_dtype(key_type, location)
         spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location)
         if declared.scalar and "value" in names:
@@ -286,6 +293,7 @@ class Service(Guiding, Displayed):
             topic=topic,
             format=on_topic(fmt, topic),
             declared=declared,
+            time=None if time is None else event_time(time, with_key(spec, declared), location),
         )
         self._refuse_other_reading(source)
         return source
@@ -293,7 +301,7 @@ class Service(Guiding, Displayed):
     def _refuse_other_reading(self, source: Source) -> None:
         """Other columns of a topic may be read; with another key or type all its records would be dead letters."""
         known = self._sources.setdefault(source.topic, source)
-        what = _contradiction(known, source)
+        what = contradiction(known, source)
         if what:
             raise NameClashError(
                 f"topic {source.topic!r} is already read with a different {what}",
@@ -355,31 +363,6 @@ class Service(Guiding, Displayed):
 def _engine(module: str) -> Any:
     # A description does not depend on the engine: only running needs Spark, and tests run without it.
     return importlib.import_module(f"everstate.engine.commands.{module}")
-
-
-def _key_names(key: object, location: Location | None) -> tuple[str, ...]:
-    """The names of the key's columns, as a user gave them: one, or several in order."""
-    parts = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, (list, tuple)) else ()
-    twice = len(set(map(repr, parts))) < len(parts)
-    if not parts or twice or not all(isinstance(part, str) and part and not part.startswith("$") for part in parts):
-        raise SchemaError(
-            f"key={shown(key)} does not name columns",
-            location=location,
-            hint="Name the column that holds the record's key: key='id', or several: key=['region', 'id']",
-        )
-    return tuple(str(part) for part in parts)
-
-
-def _contradiction(one: Source, other: Source) -> str:
-    """In what two readings of a topic cannot both be right; empty if they can."""
-    columns = {field.name: field.type for field in one.declared.fields}
-    differing = [field.name for field in other.declared.fields if columns.get(field.name, field.type) != field.type]
-    named = {*one.declared.names, *other.declared.names} & {*one.key.names, *other.key.names}
-    if one.key.dtypes != other.key.dtypes or (named and one.key.names != other.key.names):
-        return "key"
-    if one.format != other.format or one.declared.scalar != other.declared.scalar:
-        return "format"
-    return f"type of column {differing[0]!r}" if differing else ""
 
 
 def _latest(source: Source) -> Latest:

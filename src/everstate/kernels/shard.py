@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from everstate.kernels.pages.addressing import POLICY, Directory, PagePolicy
 from everstate.kernels.pages.grouped_store import GroupedStore
 from everstate.kernels.pages.hashing import murmur2, shard_of
-from everstate.kernels.pages.page_store import KeyedStore
+from everstate.kernels.pages.page_store import KeyedStore, MemoryPages
+from everstate.kernels.pages.slices import Slices
 from everstate.kernels.rows import KEY
 
 if TYPE_CHECKING:
@@ -51,7 +52,13 @@ class Shard:
         self.order = order
         self._share = share
         self._policy = policy or POLICY
-        self.stream_times: dict[str, int] = known.get("stream_times", {})
+        self.stream_times: dict[str, int | None] = known.get("stream_times", {})
+        #: The stream time that everything which feeds the step at work has reached; None if that is not known yet.
+        self.frontier: int | None = None
+        self._sliced = {
+            int(node): Slices(pages, int(node) * SLOTS, self._policy, plain)
+            for node, plain in known.get("sliced", {}).items()
+        }
         self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}
         self._stores: dict[int, KeyedStore | GroupedStore] = {}
 
@@ -74,6 +81,16 @@ class Shard:
             self._stores[number] = kind(self.pages, number, directory, self._policy)
         return self._stores[number]
 
+    def sliced(self, node: int) -> Slices:
+        """The stores of a node, apart by time."""
+        if node not in self._sliced:
+            self._sliced[node] = Slices(self.pages, node * SLOTS, self._policy)
+        return self._sliced[node]
+
+    def passing(self) -> Shard:
+        """A shard for what is over before the micro-batch is: it begins empty, and nobody keeps it."""
+        return Shard(MemoryPages(), None, self.ledger, self._policy, self.order, self._share)
+
     def replace(self, node: int, slot: int, rows: pl.DataFrame) -> None:
         """Put these rows in the place of all that a store of one row per key has, whatever columns those have."""
         number = node * SLOTS + slot
@@ -94,4 +111,7 @@ class Shard:
         for store in self._stores.values():
             store.flush()
         stores = {str(number): directory.to_json() for number, directory in self._directories.items()}
-        return json.dumps({"stream_times": self.stream_times, "stores": stores}, sort_keys=True).encode()
+        books: dict[str, Any] = {"stream_times": self.stream_times, "stores": stores}
+        if self._sliced:
+            books["sliced"] = {str(node): slices.close() for node, slices in self._sliced.items()}
+        return json.dumps(books, sort_keys=True).encode()

@@ -17,6 +17,7 @@ from everstate.kernels.migration.tables import table_of
 from everstate.kernels.operations.kernels import KERNELS, EndKernel, RowKernel, StateKernel, state_kernel
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.rows import PART, STREAM_TIME, TOPIC, empty
+from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,27 +47,46 @@ def ingest(
         Parcels for later stages, among them the mark of this split; dead letters stay in the ledger.
     """
     place = unit.topics.index(topic)
+    if records.is_empty():
+        return [Parcel(1, MARKS, 0, stream_time.mark(place, partition, 0, 0, None))] if unit.timed else []
     positioned = records.with_columns(
         pl.lit(place, pl.UInt16).alias(TOPIC),
         pl.lit(partition, pl.Int32).alias(PART),
         stream_time.within_split(),
     )
-    parcels = []
-    if records.height:
-        start, end = records["offset"][0], records["offset"][-1] + 1
-        parcels.append(Parcel(1, MARKS, 0, stream_time.mark(place, partition, start, end, records["ts"].max())))  # type: ignore[arg-type]  # a maximum of integers
-    given: dict[int, pl.DataFrame] = {}
+    given, highest = _decoded(unit, topic, positioned, ledger)
+    start, end = records["offset"][0], records["offset"][-1] + 1
+    parcels = [Parcel(1, MARKS, 0, stream_time.mark(place, partition, start, end, highest))]
     for number, node in unit.members(0):
         feeds = [given[edge.source] for edge in unit.into(number) if edge.source in given]
-        if not node.inputs and node.endpoint == topic:
-            feeds = [positioned]
         kernel = KERNELS[type(node)]
         if feeds and isinstance(kernel, RowKernel):
-            rows = given[number] = kernel.update(node, _together(feeds), ledger)
+            given[number] = kernel.update(node, _together(feeds), ledger)
+        if number in given:
             if witness is not None:
-                witness(number, rows)
-            parcels += _sent(unit, number, rows, ledger)
+                witness(number, given[number])
+            parcels += _sent(unit, number, given[number], ledger)
     return parcels
+
+
+def _decoded(
+    unit: Unit, topic: str, records: pl.DataFrame, ledger: Ledger
+) -> tuple[dict[int, pl.DataFrame], int | None]:
+    """The rows of the sources of a topic, and the highest time.
+
+    Where time decides, what cannot be decoded has none: it must not close a window for what can. Elsewhere stream time
+    only orders rows, and every record counts, as it always has.
+    """
+    rows: dict[int, pl.DataFrame] = {}
+    for number, node in unit.members(0):
+        kernel = KERNELS[type(node)]
+        if not node.inputs and node.endpoint == topic and isinstance(kernel, RowKernel):
+            rows[number] = kernel.update(node, records, ledger)
+    streams = [number for number in rows if unit.nodes[number].kind is Kind.STREAM]
+    if not (unit.timed and streams):
+        return rows, records["ts"].max()  # type: ignore[return-value]  # a maximum of integers
+    frames, highest = stream_time.of_rows([rows[number] for number in streams])
+    return {**rows, **dict(zip(streams, frames, strict=True))}, highest
 
 
 def run_stage(
@@ -91,6 +111,8 @@ def run_stage(
         Parcels for later stages and out of the unit; marks are passed on as long as a stage follows.
     """
     marks = [parcel.frame for parcel in arrivals if parcel.node == MARKS]
+    if marks and unit.timed:
+        stream_time.require_known(shard.stream_times, pl.concat(marks), unit.topics)
     splits = stream_time.advance(shard.stream_times, pl.concat(marks)) if marks else None
     sent = [Parcel(stage + 1, MARKS, 0, frame) for frame in marks if stage < unit.depth]
     given: dict[int, pl.DataFrame] = {}
@@ -103,6 +125,7 @@ def run_stage(
             settled = migration is None and _is_settled(unit, number)
             sent.append(Parcel(OUT, number, RECORDS, kernel.records(node, inputs[0], settled=settled)))
             continue
+        shard.frontier = stream_time.frontier(shard.stream_times, unit.clocks[number]) if node.traits.timed else None
         before = table_of(unit, number, shard) if migration is not None and number == migration.derives_from else None
         if all(rows.is_empty() for rows in inputs) and not node.traits.timed:
             rows = empty(node.schema.polars)

@@ -4,17 +4,24 @@ A task sees one split of a partition. It gives each row the highest timestamp up
 a *mark* (partition, start, end, highest timestamp) to every shard. The shard knows the stream time of every partition
 from earlier batches and puts these together, so a row's stream time depends neither on how a partition was cut into
 splits nor on where micro-batches ended.
+
+An output that goes by time also hears of partitions without records: a window is final when *every* partition of the
+streams that feed it has passed its close, and the first record of an empty partition may be old.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from everstate.errors import StateError
 from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS
 
-#: One split that was read: whose, from where to where, and its highest timestamp.
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+#: One split that was read: whose, from where to where, and its highest timestamp (null if nothing in it has a time).
 MARK: Final[dict[str, pl.DataType]] = {
     TOPIC: pl.UInt16(),
     PART: pl.Int32(),
@@ -24,7 +31,7 @@ MARK: Final[dict[str, pl.DataType]] = {
 }
 
 
-def mark(topic: int, partition: int, start: int, end: int, highest: int) -> pl.DataFrame:
+def mark(topic: int, partition: int, start: int, end: int, highest: int | None) -> pl.DataFrame:
     """The mark of one split."""
     return pl.DataFrame([[topic], [partition], [start], [end], [highest]], schema=MARK)
 
@@ -34,22 +41,75 @@ def within_split() -> pl.Expr:
     return pl.col("ts").cum_max().alias(STREAM_TIME)
 
 
-def advance(known: dict[str, int], marks: pl.DataFrame) -> pl.DataFrame:
+def of_rows(frames: list[pl.DataFrame]) -> tuple[list[pl.DataFrame], int | None]:
+    """The rows of a split with the highest time up to each of them, and the highest of all; None without rows.
+
+    Args:
+        frames: The rows that each source of the topic has made of the split. All of them move its time: a row must
+            not have another stream time where the partition is cut between two rows of another source.
+    """
+    highest = max((rows[TS].max() for rows in frames if rows.height), default=None)  # type: ignore[type-var]
+    if len(frames) == 1:
+        return [frames[0].with_columns(pl.col(TS).cum_max().alias(STREAM_TIME))], highest  # type: ignore[return-value]
+    times = pl.concat([rows.select(OFF, TS) for rows in frames]).group_by(OFF).agg(pl.col(TS).max()).sort(OFF)
+    times = times.select(OFF, pl.col(TS).cum_max().alias(STREAM_TIME))
+    timed = [
+        rows.drop(STREAM_TIME).join(times, on=OFF, how="left", maintain_order="left").select(rows.columns)
+        for rows in frames
+    ]
+    return timed, highest  # type: ignore[return-value]
+
+
+def advance(known: dict[str, int | None], marks: pl.DataFrame) -> pl.DataFrame:
     """Take a batch's marks into the known stream times.
 
     Args:
-        known: Highest timestamp by "topic/partition"; it is brought up to date.
+        known: Highest timestamp by "topic/partition", None if there was none; it is brought up to date.
         marks: The batch's marks, those of one split at most once.
 
     Returns:
         For every split, the stream time of its partition before it (null if there is none).
     """
     rows = []
-    for topic, partition, start, end, highest in sorted(set(marks.iter_rows())):
+    for topic, partition, start, end, highest in sorted(set(marks.iter_rows()), key=_in_order):
         name = f"{topic}/{partition}"
-        rows.append((topic, partition, start, end, highest, known.get(name)))
-        known[name] = max(highest, known.get(name, highest))
+        before = known.get(name)
+        if end > start:  # else it only says that the partition is there, or that its time was moved
+            rows.append((topic, partition, start, end, highest, before))
+        known[name] = max((time for time in (before, highest) if time is not None), default=None)
     return pl.DataFrame(rows, schema={**MARK, "before": pl.Int64()}, orient="row")
+
+
+def _in_order(mark: tuple[int, int, int, int, int | None]) -> tuple[int, ...]:
+    *place, highest = mark
+    return (*place, -1 if highest is None else highest)
+
+
+def frontier(known: dict[str, int | None], topics: Collection[int]) -> int | None:
+    """The stream time that all partitions of these topics have reached; None if one of them has none yet.
+
+    Example:
+        >>> frontier({"0/0": 5, "0/1": 7, "1/0": 2}, {0}), frontier({"0/0": 5, "0/1": None}, {0})
+        (5, None)
+    """
+    times = [time for name, time in known.items() if int(name.split("/")[0]) in topics]
+    reached = [time for time in times if time is not None]
+    return min(reached) if times and len(reached) == len(times) else None
+
+
+def require_known(known: dict[str, int | None], marks: pl.DataFrame, topics: Sequence[str]) -> None:
+    """Refuse a partition that was not there from the beginning: its rows would fall into windows that are final.
+
+    Raises:
+        StateError: If there is one.
+    """
+    for topic, partition in marks.select(TOPIC, PART).unique().sort(TOPIC, PART).iter_rows():
+        if known and f"{topic}/{partition}" not in known:
+            raise StateError(
+                f"topic {topics[topic]!r} has got a new partition, {partition}, and windows that are final cannot "
+                "take its records",
+                hint="Rebuild the output with all partitions: everstate run SERVICE.py --recalculate OUTPUT",
+            )
 
 
 def across_splits(rows: pl.DataFrame, splits: pl.DataFrame) -> pl.DataFrame:

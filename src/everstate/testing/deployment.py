@@ -19,6 +19,7 @@ from everstate.generations.deploy.run import Ending, Run
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.deploy.site import Site
 from everstate.generations.in_process.executor import InProcessExecutor
+from everstate.generations.in_process.times import Times
 from everstate.generations.registry import Registry
 from everstate.plan.actions import Begin, Continue, Keep
 from everstate.testing.topics import Topics
@@ -77,12 +78,14 @@ class Deployment:
         self.executions: dict[str, InProcessExecution] = {}
         self._shards = shards
         self.kept: dict[tuple[str, str], Kept] = {}
+        self._times = Times()
         self._lease = lease
 
     def copy(self) -> Deployment:
         """The same at this moment; a deployment onto one does not show in the other."""
         other = Deployment(self.topics.partitions, self._shards, self._lease)
         other.topics = self.topics.copy()
+        other._times = self._times.copy()
         other.counts = {output: counts.copy() for output, counts in self.counts.items()}
         other.kept.update({place: kept.copy() for place, kept in self.kept.items() if kept.exists()})
         return other
@@ -132,6 +135,15 @@ class Deployment:
             self.counts[name].update(execution.tally.counts)
             execution.tally.counts.clear()
 
+    def advance(self, ts: int) -> None:
+        """Move the stream time of all source partitions, of outputs that feed others first."""
+        for name, execution in self.executions.items():
+            self.process()
+            execution.advance(ts)
+            self.counts[name].update(execution.tally.counts)
+            execution.tally.counts.clear()
+        self.process()
+
     def _site(self, service: str, approval: str, ending: Ending) -> Site:
         settings = Settings(
             approval=approval,
@@ -148,7 +160,9 @@ class Deployment:
             leases=Leases(log, service, 0, ending.lost, ()),
             settings=settings,
             comparisons=Comparisons(log),
-            executor=InProcessExecutor(log, _NOWHERE, settings, self.kept, ordered=True, recorded=True),
+            executor=InProcessExecutor(
+                log, _NOWHERE, settings, self.kept, ordered=True, recorded=True, times=self._times
+            ),
             samples=False,  # the executor takes them down
         )
 

@@ -210,8 +210,8 @@ class Driver(Guiding):
         """Move the stream time of all source partitions to `ts` (milliseconds; by default the highest so far)."""
         self._check_place(ts, None, None)
         self._highest = max(self._highest, self._highest if ts is None else ts)
-        for execution in self._deployment.executions.values():
-            execution.advance(self._highest)
+        self._flush()
+        self._deployment.advance(self._highest)
 
     def upgrade(
         self,

@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
+from everstate.topology.nodes.node import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -112,6 +114,24 @@ class Unit:
                 self.nodes[edge.target].orders_rows or follows[edge.target] for edge in self.out_of(number)
             )
         return tuple(follows)
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether stream time alone can change a result."""
+        return any(node.traits.timed for node in self.nodes)
+
+    @cached_property
+    def clocks(self) -> tuple[frozenset[int], ...]:
+        """By node, the topics whose stream time it goes by: those of the streams that feed it, not of the tables.
+
+        A table may be untouched for a week, and would stop every window.
+        """
+        found: list[frozenset[int]] = []
+        for number, node in enumerate(self.nodes):
+            feeds = [found[edge.source] for edge in self.into(number) if self.nodes[edge.source].kind is Kind.STREAM]
+            own = [frozenset([self.topics.index(node.endpoint)])] if not node.inputs else []
+            found.append(frozenset().union(*feeds, *own))
+        return tuple(found)
 
     def into(self, number: int) -> tuple[Edge, ...]:
         """The edges into a node, by port."""

@@ -47,6 +47,7 @@ class SourceOptions:
         checked_ms: When it was last known that none of these deletions had been missed.
         past: Where records are that the topics no longer have.
         task_records: A task is not given fewer records than this as long as there is one task to share them.
+        timed: The unit goes by time: each batch names all partitions, also those without records.
     """
 
     url: str
@@ -61,6 +62,7 @@ class SourceOptions:
     checked_ms: int = 0
     past: dict[str, Any] | None = None
     task_records: int = 10_000
+    timed: bool = False
 
     def to_spark(self) -> dict[str, str]:
         """As Spark carries options: text by name."""
@@ -165,7 +167,20 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if (since := vectors.offset_at(begin, topic, partition)) < until
             for split in self._splits(topic, partition, since, until, share)
         ]
+        if self._options.timed:
+            splits += self._quiet(begin, finish)
         return [SplitGroup(addresses) for addresses in grouped(splits, self._options.tasks)]
+
+    def _quiet(self, begin: Vector, finish: Vector) -> list[Split]:
+        """An address without records for each partition that has none in the batch."""
+        from everstate.log.descriptions import Split  # noqa: PLC0415 - as the log, see below
+
+        return [
+            Split(topic, partition, end, end, "")
+            for topic, partition, _ in vectors.positions(self._open().end_offsets(self._options.topics))
+            for end in [vectors.offset_at(finish, topic, partition)]
+            if end == vectors.offset_at(begin, topic, partition)
+        ]
 
     def _splits(self, topic: str, partition: int, start: int, end: int, share: int) -> list[Split]:
         if self._options.past is None:

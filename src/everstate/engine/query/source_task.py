@@ -12,6 +12,7 @@ from everstate.errors.carrying import carried
 from everstate.kernels import pipeline
 from everstate.log.archive.reading import read_split
 from everstate.log.descriptions import Split
+from everstate.log.records import empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +48,7 @@ def ingested(job: Job, addresses: Iterable[Split]) -> list[Parcel]:
 
 def _pieces(log: Log, addresses: Iterable[Split]) -> Iterator[Piece]:
     for run in runs(addresses):
-        frames = [read_split(log, split) for split in run]
+        frames = [read_split(log, split) if split.end > split.start else empty() for split in run]
         yield run[0].topic, run[0].partition, frames[0] if len(frames) == 1 else pl.concat(frames)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from everstate.generations.deploy.executor import Tally
 from everstate.generations.generation import own_dead_letters, own_topic
-from everstate.generations.in_process.kept import BEFORE, ShardState
+from everstate.generations.in_process.kept import ShardState
 from everstate.generations.in_process.recording import Recording
+from everstate.generations.in_process.times import Times
 from everstate.generations.state.past import past_of
 from everstate.generations.state.topic_marks import require_ids
 from everstate.kernels.order import Order
@@ -19,11 +20,11 @@ from everstate.kernels.output import addressed, dead_letter_records
 from everstate.kernels.pages.page_store import MemoryPages
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.pipeline import ShardStages, ingested, run_stages
-from everstate.kernels.stream_time import mark
 from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Batch, Commit
+from everstate.log.records import empty
 from everstate.log.stops import Stops
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
@@ -56,6 +57,7 @@ class Course:
         migration: What its shards do to the state of an earlier version; None for nothing.
         ordered: The order of arrival is noted although the output does not depend on it: a later version may.
         recorded: Its first micro-batches are taken down as its sample.
+        times: Where stream time was moved by hand.
     """
 
     lease: Lease
@@ -65,6 +67,7 @@ class Course:
     migration: Migration | None = None
     ordered: bool = False
     recorded: bool = False
+    times: Times = field(default_factory=Times)
 
 
 class InProcessExecution:
@@ -131,19 +134,22 @@ class InProcessExecution:
         return self._kept.size()
 
     def advance(self, ts: int) -> None:
-        """Move the stream time of all source partitions, as a record of this timestamp would; nothing is published."""
-        kept, unit = self._kept, self._unit
-        position = self.output.generation.initial if kept.last is None else kept.end(kept.last)
-        marks = [
-            Parcel(1, MARKS, 0, mark(unit.topics.index(topic), partition, end, end, ts))
-            for topic, partition, end in vectors.positions(position)
-        ]
-        before = kept.states((BEFORE if kept.last is None else kept.last) + 1, self.output.generation.shards)
-        shards = [self._shard(number, state) for number, state in enumerate(before)]
-        run_stages([stages for stages, _ in shards], range(1, unit.depth + 1), marks)
-        kept.replace_states(_after(shards, before))
+        """Move the stream time of all source partitions, as a record of this timestamp would.
+
+        It is a micro-batch without records: what becomes final is published.
+        """
+        kept, initial = self._kept, self.output.generation.initial
+        batch = 0 if kept.last is None else kept.last + 1
+        position = vectors.completed(kept.start(batch, initial), self._nowhere())
+        self._course.times.move(position, ts)
         if self._recording is not None:
             self._recording.end()
+        kept.plan(batch, position)
+        self._run(batch, kept.start(batch, initial), position)
+
+    def _nowhere(self) -> Vector:
+        """All partitions of the sources, before their first record."""
+        return {t: dict.fromkeys(offsets, 0) for t, offsets in self._log.end_offsets(self._unit.topics).items()}
 
     def replay(self, witness: Witness) -> None:
         """Process all that there is, from where the generation begins, and keep nothing of it.
@@ -154,7 +160,8 @@ class InProcessExecution:
         states = tuple(ShardState() for _ in range(self.output.generation.shards))
         start = self.output.generation.initial
         while (end := self._next_end(start)) != start:
-            _, states = self.computed(states, list(self._pieces(start, end)), witness)
+            moved = self._course.times.marks(self._unit.topics, start, end)
+            _, states = self.computed(states, list(self._pieces(start, end)), witness, moved)
             start = end
 
     def _recorded(self) -> Recording:
@@ -200,7 +207,8 @@ class InProcessExecution:
         before = self._kept.states(batch, self.output.generation.shards)
         pieces = list(self._pieces(start, end))
         witness = None if self._recording is None else self._recording.witness(batch, self._unit, pieces)
-        sent, after = self.computed(before, pieces, witness)
+        moved = self._course.times.marks(self._unit.topics, start, end)
+        sent, after = self.computed(before, pieces, witness, moved)
         crash_point("batch.after_state")
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
@@ -212,12 +220,16 @@ class InProcessExecution:
         self._count(staged, counts, start, end, began)
 
     def computed(
-        self, before: tuple[ShardState, ...], pieces: Sequence[Piece], witness: Witness | None = None
+        self,
+        before: tuple[ShardState, ...],
+        pieces: Sequence[Piece],
+        witness: Witness | None = None,
+        moved: Sequence[Parcel] = (),
     ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
         """What a batch sends, and its shards after it; those before it stay as they are."""
         unit, migration = self._unit, self._course.migration
         shards = [self._shard(number, state) for number, state in enumerate(before)]
-        parcels = ingested(unit, pieces, self.output.generation.policy, witness)
+        parcels = [*ingested(unit, pieces, self.output.generation.policy, witness), *moved]
         name = "" if migration is None else migration.mark
         due = None if name in before[0].converted else migration  # all shards convert in the same batch
         every = [stages for stages, _ in shards]
@@ -236,9 +248,16 @@ class InProcessExecution:
         most = self._settings.recalculation_records
         for topic, partition, until in vectors.positions(end):
             since = vectors.offset_at(start, topic, partition)
-            if since < until:
-                for split in splits(self._log, self._past, topic, partition, since, until, max_records=most):
-                    yield topic, partition, read_split(self._log, split)
+            for cut in [*self._course.times.cuts(topic, partition, since, until), until]:
+                if since < cut:
+                    for split in splits(self._log, self._past, topic, partition, since, cut, max_records=most):
+                        yield topic, partition, read_split(self._log, split)
+                since = cut
+        if self._unit.timed:
+            # Who waits for all partitions must know of those that have no records.
+            for topic, partition, _ in vectors.positions(self._nowhere()):
+                if vectors.offset_at(start, topic, partition) == vectors.offset_at(end, topic, partition):
+                    yield topic, partition, empty()
 
     def _staged(self, sent: list[Parcel]) -> tuple[list[Staged], dict[str, int]]:
         """What leaves the unit, on its way to the topics; and what was counted."""
@@ -274,7 +293,8 @@ class InProcessExecution:
             output=self.name,
             generation=self.output.generation.name,
             kind="closed" if self._course.closed else "open",
-            ordered=self._course.ordered or bool(self._unit.order_sensitive),
+            # A micro-batch without records is no place to stop at.
+            ordered=start != end and (self._course.ordered or bool(self._unit.order_sensitive)),
         )
 
     def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:

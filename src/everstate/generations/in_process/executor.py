@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from everstate.errors import CheckpointMissingError
 from everstate.generations.in_process.execution import Course, InProcessExecution
 from everstate.generations.in_process.kept import Kept
+from everstate.generations.in_process.times import Times
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,6 +32,7 @@ class InProcessExecutor:
         kept: What an earlier one has kept, by output and generation: a process that died, for a simulation.
         ordered: Note the order of arrival of every output, also of those that do not depend on it.
         recorded: Take down the first micro-batches of each generation as its sample.
+        times: Where stream time was moved by hand, by an earlier one.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class InProcessExecutor:
         *,
         ordered: bool = False,
         recorded: bool = False,
+        times: Times | None = None,
     ) -> None:
         self.pause = 0.0  # whoever looks does the work
         self.startup = 0.0
@@ -51,6 +54,7 @@ class InProcessExecutor:
         self._kept = {} if kept is None else kept
         self._ordered = ordered
         self._recorded = recorded
+        self._times = Times() if times is None else times
 
     def execution(
         self,
@@ -71,6 +75,7 @@ class InProcessExecutor:
             migration=migration,
             ordered=self._ordered,
             recorded=self._recorded,
+            times=self._times,
         )
         kept = self.folder(output.name, output.generation)
         return InProcessExecution(output, kept, self._log, self._settings, course)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: So many states are kept: a batch that was committed may be run again on the one before it.
 _STATES: Final = 2
 #: What comes before the first batch.
-BEFORE: Final = -1
+_BEFORE: Final = -1
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,13 @@ class Kept:
     @property
     def last(self) -> int | None:
         """The last batch that is complete."""
-        return max((number for number in self._states if number != BEFORE), default=None)
+        return max(self._states, default=None)
 
     @property
     def planned(self) -> int | None:
         """The batch that was planned and not completed; None if there is none."""
-        newest = max(self._ends, default=BEFORE)
-        return newest if newest > (BEFORE if self.last is None else self.last) else None
+        newest = max(self._ends, default=_BEFORE)
+        return newest if newest > (_BEFORE if self.last is None else self.last) else None
 
     def end(self, batch_id: int) -> Vector:
         """Where a batch ends.
@@ -192,7 +192,7 @@ class Kept:
         Raises:
             CheckpointDamagedError: If the state is not that of the batch before.
         """
-        if batch_id == 0 and BEFORE not in self._states:
+        if batch_id == 0:
             return tuple(ShardState() for _ in range(shards))
         if batch_id - 1 not in self._states or len(self._states[batch_id - 1]) != shards:
             raise CheckpointDamagedError(f"there is no state before batch {batch_id}", hint="Recalculate the output.")
@@ -205,10 +205,6 @@ class Kept:
             del self._states[old]
         for old in [number for number in self._ends if number < batch_id - _STATES]:
             del self._ends[old]
-
-    def replace_states(self, states: tuple[ShardState, ...]) -> None:
-        """Put other shards in the place of what the last batch has left."""
-        self._states[BEFORE if self.last is None else self.last] = states
 
     def clone_into(self, target: Kept, initial: Vector) -> Batch:
         """Let another generation begin where the last batch has ended; it converts its state in an empty one.

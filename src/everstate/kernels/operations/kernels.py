@@ -13,6 +13,7 @@ from everstate.kernels import output
 from everstate.kernels.operations import foreign_join, join, latest, rekey, source, stateful, stateless
 from everstate.kernels.operations.aggregate import aggregate
 from everstate.kernels.operations.fold import conversion, fold
+from everstate.kernels.operations.windows import windowed
 from everstate.topology import nodes
 from everstate.topology.nodes import Node
 
@@ -132,6 +133,8 @@ KERNELS: Final[dict[type[Node], Kernel]] = {
     ),
     nodes.Aggregate: StateKernel(aggregate.update, prepare=aggregate.prepare, table=aggregate.table, settled=True),
     nodes.Fold: StateKernel(fold.update, prepare=fold.prepare, table=fold.table, convert=conversion.convert),
+    nodes.WindowAggregate: StateKernel(windowed.update_aggregate, prepare=windowed.prepare_aggregate),
+    nodes.WindowFold: StateKernel(windowed.update_fold, prepare=windowed.prepare_fold),
     nodes.RekeyTable: StateKernel(rekey.update, prepare=rekey.prepare, table=rekey.table),
     nodes.Join: StateKernel(join.update, table=join.table),
     nodes.ForeignJoin: StateKernel(foreign_join.update, prepare=foreign_join.prepare),

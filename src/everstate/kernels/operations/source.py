@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from everstate.kernels.expressions import evaluate
 from everstate.kernels.records.decode import decode_records
 from everstate.kernels.rows import KEY, OFF, OP, SYSTEM, TOMBSTONE, TS
 from everstate.topology.nodes import Kind
@@ -31,4 +32,16 @@ def decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
     ledger.drop("null_value", found.dropped)
     rows = found.rows.hstack([pl.Series(OP, [1], dtype=pl.Int8).new_from_index(0, found.rows.height)])
     extra = [TOMBSTONE] if table else []
-    return rows[[*SYSTEM, *extra, *node.schema.names]]
+    rows = rows[[*SYSTEM, *extra, *node.schema.names]]
+    return rows if node.time is None else _dated(node, node.time, rows, ledger)
+
+
+def _dated(node: Source, time: pl.Expr, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Rows at the time that the user's expression gives; those without one are dead letters."""
+    rows, found = evaluate(rows, [time.alias(TS)], ledger, node)
+    times = found[TS] if found[TS].dtype.is_integer() else found[TS].dt.timestamp("ms")
+    usable = times.is_not_null() & (times >= 0)
+    if not usable.all():
+        ledger.dead(rows.filter(~usable), ["time= gives no time at or after 1970"] * int((~usable).sum()), node)
+        rows, times = rows.filter(usable), times.filter(usable)
+    return rows.with_columns(times.cast(pl.Int64).alias(TS))

@@ -13,6 +13,7 @@ from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
+from everstate.topology.nodes.windows import WindowAggregate, Windowed, WindowFold
 
 __all__ = [
     "Aggregate",
@@ -36,4 +37,7 @@ __all__ = [
     "RekeyTable",
     "Source",
     "Stateful",
+    "WindowAggregate",
+    "WindowFold",
+    "Windowed",
 ]

@@ -9,6 +9,8 @@ from everstate.topology.nodes.node import Node
 from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from everstate.formats.descriptions import Format
     from everstate.schema.schema import Schema
 
@@ -21,6 +23,7 @@ class Source(Node):
         topic: The topic.
         format: "json", "string" or "bytes".
         declared: The schema as the user gave it; it may name the key column, and then the value may repeat the key.
+        time: When a row happened, as an expression; None takes the record's timestamp.
     """
 
     operation: ClassVar[str] = "source"
@@ -29,6 +32,7 @@ class Source(Node):
     topic: str
     format: Format
     declared: Schema
+    time: pl.Expr | None = None
 
     @property
     def endpoint(self) -> str:

@@ -47,16 +47,23 @@ def prepare(
     """
     del port
     plan = AggregatePlan.of(node, ordered=emit_moves)
+    rows = rekeyed(node.keying, with_inputs(node, plan, rows, ledger), ledger, node)
+    return sendable(node, plan, rows) if plan.kept else combined(plan, rows, node.key.names)
+
+
+def with_inputs(node: Aggregate, plan: AggregatePlan, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Rows with the inputs of the leaves; those for which one raises are dead letters."""
     inputs = [expression for a in plan.accumulators for expression in a.inputs]
-    if inputs:
-        rows, values = evaluate(rows, inputs, ledger, node)
-        rows = rows.hstack(values)
-    keys = node.key.names
-    rows = rekeyed(node.keying, rows, ledger, node)
-    if not plan.kept:
-        return combined(plan, rows, keys)
-    names = [expression.meta.output_name() for expression in inputs]
-    return rows.select(KEY, OP, *ORDER, CONTRIBUTION, *keys, *names)
+    if not inputs:
+        return rows
+    rows, values = evaluate(rows, inputs, ledger, node)
+    return rows.hstack(values)
+
+
+def sendable(node: Aggregate, plan: AggregatePlan, rows: pl.DataFrame) -> pl.DataFrame:
+    """What leaves that keep contributions need of each row."""
+    names = [expression.meta.output_name() for a in plan.accumulators for expression in a.inputs]
+    return rows.select(KEY, OP, *ORDER, CONTRIBUTION, *node.key.names, *names)
 
 
 def update(

@@ -62,10 +62,18 @@ def prepare(node: Fold, port: int, rows: pl.DataFrame, ledger: Ledger, *, emit_m
         emit_moves: Makes no difference here.
     """
     del port, emit_moves
-    names = node.inputs[0].schema.names
-    rows = rows.with_columns(pl.col(name).alias(refolding.INPUT + name) for name in names)
-    rows = rekeyed(node.keying, rows, ledger, node)
-    return rows.select(*SYSTEM, CONTRIBUTION, *node.key.names, *(refolding.INPUT + name for name in names))
+    return sendable(node, rekeyed(node.keying, with_inputs(node, rows), ledger, node))
+
+
+def with_inputs(node: Fold, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with what the functions see of them, under names of its own."""
+    return rows.with_columns(pl.col(name).alias(refolding.INPUT + name) for name in node.inputs[0].schema.names)
+
+
+def sendable(node: Fold, rows: pl.DataFrame) -> pl.DataFrame:
+    """What the functions need of each row."""
+    names = (refolding.INPUT + name for name in node.inputs[0].schema.names)
+    return rows.select(*SYSTEM, CONTRIBUTION, *node.key.names, *names)
 
 
 def update(

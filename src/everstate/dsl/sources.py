@@ -1,0 +1,65 @@
+"""Checks of what a user says about a source: its key, its time, and other readings of the same topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from everstate.dsl.arguments import shown
+from everstate.dsl.expressions import as_expression, resolve_one
+from everstate.errors import SchemaError
+from everstate.topology.nodes import Kind
+
+if TYPE_CHECKING:
+    from everstate.location import Location
+    from everstate.schema.schema import Schema
+    from everstate.topology.nodes import Source
+
+
+def event_time(time: str | pl.Expr, schema: Schema, location: Location | None) -> pl.Expr:
+    """When a row happened: a datetime, or whole milliseconds since 1970.
+
+    Raises:
+        SchemaError: If it is neither.
+    """
+    expression = as_expression(time, location)
+    dtype = resolve_one(expression, schema.polars, location)
+    if not (dtype == pl.Datetime or dtype.is_integer()):
+        raise SchemaError(
+            f"time= needs a datetime or whole milliseconds, but this gives {dtype}: {expression}",
+            location=location,
+            hint="Name a column of type datetime, or convert it: time=col('seconds') * 1000",
+        )
+    return expression
+
+
+def key_names(key: object, location: Location | None) -> tuple[str, ...]:
+    """The names of the key's columns, as a user gave them: one, or several in order."""
+    parts = (key,) if isinstance(key, str) else tuple(key) if isinstance(key, (list, tuple)) else ()
+    twice = len(set(map(repr, parts))) < len(parts)
+    if not parts or twice or not all(isinstance(part, str) and part and not part.startswith("$") for part in parts):
+        raise SchemaError(
+            f"key={shown(key)} does not name columns",
+            location=location,
+            hint="Name the column that holds the record's key: key='id', or several: key=['region', 'id']",
+        )
+    return tuple(str(part) for part in parts)
+
+
+def contradiction(one: Source, other: Source) -> str:
+    """In what two readings of a topic cannot both be right; empty if they can."""
+    columns = {field.name: field.type for field in one.declared.fields}
+    differing = [field.name for field in other.declared.fields if columns.get(field.name, field.type) != field.type]
+    named = {*one.declared.names, *other.declared.names} & {*one.key.names, *other.key.names}
+    if one.key.dtypes != other.key.dtypes or (named and one.key.names != other.key.names):
+        return "key"
+    if one.format != other.format or one.declared.scalar != other.declared.scalar:
+        return "format"
+    if one.kind is other.kind is Kind.STREAM and not _same_time(one.time, other.time):
+        return "time="
+    return f"type of column {differing[0]!r}" if differing else ""
+
+
+def _same_time(one: pl.Expr | None, other: pl.Expr | None) -> bool:
+    return one is other if one is None or other is None else one.meta.eq(other)

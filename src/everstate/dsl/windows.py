@@ -1,0 +1,175 @@
+"""Windows of time, as a user describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import polars as pl
+
+from everstate.dsl.arguments import one_of, shown
+from everstate.errors import ConfigurationError, DefinitionError, NameClashError, UnsupportedError
+from everstate.errors.calls import explained
+from everstate.location import caller
+from everstate.schema.durations import milliseconds, readable
+from everstate.schema.keys import KeySpec
+from everstate.topology.nodes import Aggregate, Fold, Kind, Windowed
+from everstate.topology.nodes.windows import END, START
+
+if TYPE_CHECKING:
+    from everstate.location import Location
+    from everstate.topology.nodes import Keying, Node
+
+_TIME: Final = pl.Datetime("us", "UTC")
+_Made = TypeVar("_Made", bound=Windowed)
+
+
+@dataclass(frozen=True)
+class Window:
+    """What `es.tumbling` and `es.hopping` return.
+
+    Attributes:
+        shape: "tumbling" or "hopping".
+        size: How long a window is.
+        advance: From the start of one window to that of the next; None if one begins where the other ends.
+        grace: How long after its end a window takes rows.
+    """
+
+    shape: str
+    size: str
+    advance: str | None
+    grace: str
+
+
+@explained
+def tumbling(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
+    """Windows of one size, one after the other; each row belongs to one of them.
+
+    A window begins at a multiple of its size since 1970, UTC; its end belongs to the next one.
+
+    Example:
+        >>> import everstate as es
+        >>> es.tumbling("90s", grace="5m")
+        Window(shape='tumbling', size='1m30s', advance=None, grace='5m')
+
+    Args:
+        size: How long a window is: "5m", "1h30m", or a timedelta.
+        grace: How long after its end a window takes rows.
+    """
+    location = caller()
+    length = duration("size", size, location)
+    return Window("tumbling", length, None, duration("grace", grace, location, least=0))
+
+
+@explained
+def hopping(size: str | timedelta, advance: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
+    """Windows of one size that overlap: one begins with each `advance`, so a row belongs to several of them.
+
+    Example:
+        >>> import everstate as es
+        >>> es.hopping("1h", "5m")
+        Window(shape='hopping', size='1h', advance='5m', grace='0s')
+
+    Args:
+        size: How long a window is.
+        advance: From the start of one window to that of the next; at most the size.
+        grace: How long after its end a window takes rows.
+    """
+    location = caller()
+    length, step = duration("size", size, location), duration("advance", advance, location)
+    if milliseconds(step) > milliseconds(length):
+        raise DefinitionError(
+            f"advance={step} is longer than the window, {length}: rows in between would belong to none",
+            location=location,
+            hint=f"Write es.tumbling({length!r}), or a shorter advance.",
+        )
+    return Window("hopping", length, step, duration("grace", grace, location, least=0))
+
+
+def duration(name: str, given: object, location: Location | None, *, least: int = 1) -> str:
+    """A length of time in its one written form.
+
+    Raises:
+        DefinitionError: If it is none, or too short.
+    """
+    length = -1
+    if isinstance(given, timedelta):
+        length = given // timedelta(milliseconds=1)
+        length = length if given == timedelta(milliseconds=length) else -1
+    elif isinstance(given, str):
+        try:
+            length = milliseconds(given)
+        except ConfigurationError:
+            length = -1
+    if length < least:
+        raise DefinitionError(
+            f"{name}={shown(given)} is not a length of time",
+            location=location,
+            hint=f"Write a number and a unit, such as {name}='5m', '1h30m' or '500ms', or pass a timedelta.",
+        )
+    return readable(length)
+
+
+@dataclass(frozen=True)
+class Windowing:
+    """A window with how its results are published, checked; see `Windowed`."""
+
+    window: Window
+    emit: str
+    keep: str | None
+    late_to: str | None
+
+    def key(self, by: Keying, location: Location | None) -> KeySpec:
+        """The key of the result: the group, then start and end of the window."""
+        for name in (START, END):
+            if name in by.key.names:
+                raise NameClashError(
+                    f"the group has a column named {name!r}, as the window has",
+                    location=location,
+                    hint=f"Give it another name: group_by(begin='{name}')",
+                )
+        columns = dict(zip(by.key.names, by.key.dtypes, strict=True))
+        return KeySpec.of({**columns, START: _TIME, END: _TIME}, location=location)
+
+    def node(self, kind: type[_Made], found: Aggregate | Fold, by: Keying) -> _Made:
+        """The aggregation in each window."""
+        given: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
+        own: dict[str, Any] = {field.name: getattr(self.window, field.name) for field in fields(self.window)}
+        own |= {"emit": self.emit, "keep": self.keep, "late_to": self.late_to, "keying": by}
+        return kind(**{**given, **own})
+
+
+def windowing(
+    node: Node, window: object, emit: object, keep: object, late_to: object, location: Location | None
+) -> Windowing:
+    """What `window()` was given.
+
+    Raises:
+        UnsupportedError: If this is a table.
+        DefinitionError: If an argument does not fit.
+    """
+    if node.kind is Kind.TABLE:
+        raise UnsupportedError(
+            "window() works on streams, but this is a table",
+            location=location,
+            hint="Rows of a table may still change, so no window of it is ever final. Group by the time that a column "
+            "has: group_by('customer', day=col('at').dt.truncate('1d'))",
+        )
+    if not isinstance(window, Window):
+        raise DefinitionError(
+            f"window() needs a window, got {shown(window)}",
+            location=location,
+            hint="Write window(es.tumbling('5m')), or es.hopping('1h', '5m').",
+        )
+    one_of("emit", emit, ("update", "final"), location)
+    if late_to is not None:
+        one_of("late_to", late_to, ("dead-letters",), location)
+    kept = None if keep is None else duration("keep", keep, location)
+    if kept is not None and milliseconds(kept) < milliseconds(window.grace):
+        raise DefinitionError(
+            f"keep={kept} is shorter than the grace, {window.grace}: results would go while they still change",
+            location=location,
+            hint=f"Write keep={window.grace!r}, or longer.",
+        )
+    return Windowing(window, str(emit), kept, None if late_to is None else str(late_to))

@@ -1,0 +1,103 @@
+"""To which windows a row belongs, and which of them are closed to it.
+
+A row is judged by its own time and stream time alone, never by what has been read elsewhere or by what state happens to
+hold: it counts in a window if the stream time of its partition, at the row, has not reached the window's close. The
+sending side knows stream time only from the beginning of its split on, and drops what is late by that; the shard knows
+the rest. A row's stream time is the higher of both, so neither has to know what the other has dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.kernels.records.keys import encode_keys
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, STREAM_TIME, TS
+from everstate.topology.nodes.windows import END, START
+
+if TYPE_CHECKING:
+    from everstate.kernels.ledger import Ledger
+    from everstate.topology.nodes import Windowed
+
+#: When a window begins, in milliseconds.
+BEGIN: Final = "$begin"
+#: How many rows have no later window: a row that is too late for its last one is too late for all of them.
+LAST: Final = "$last"
+#: Prefix of the columns of a row that may come out as a dead letter.
+_ROW: Final = "$late:"
+_TIME: Final = pl.Datetime("us", "UTC")
+
+
+def dated(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Rows that have a time, which those of a record without a timestamp do not."""
+    undated = rows[TS] < 0
+    if undated.any():
+        ledger.dead(rows.filter(undated), ["the record has no timestamp"] * int(undated.sum()), node)
+        rows = rows.filter(~undated)
+    if node.late_to is not None:
+        rows = rows.with_columns(pl.col(name).alias(_ROW + name) for name in node.inputs[0].schema.names)
+    return rows
+
+
+def assigned(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """The rows of groups, one for each window that may still be open to them.
+
+    Args:
+        node: The node.
+        rows: Rows with the columns of their group.
+        ledger: Counts rows that are too late for all windows.
+
+    Returns:
+        Rows under the key of group and window, with `$begin` and `$last`.
+    """
+    size, advance = node.size_ms, node.advance_ms
+    last = pl.col(TS) // advance * advance
+    first = pl.max_horizontal((pl.col(TS) - size) // advance * advance + advance, pl.lit(0, pl.Int64))
+    if size == advance:
+        rows = rows.with_columns(last.alias(BEGIN), pl.lit(1, pl.Int64).alias(LAST))
+    else:
+        rows = rows.with_columns(pl.int_ranges(first, last + 1, advance).alias(BEGIN), last.alias(LAST))
+        rows = rows.explode(BEGIN).with_columns((pl.col(BEGIN) == pl.col(LAST)).cast(pl.Int64).alias(LAST))
+    if node.late_to is None:
+        rows = on_time(node, rows, ledger)
+    begin = pl.from_epoch(BEGIN, "ms").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    rows = rows.with_columns(begin.alias(START), (begin + pl.duration(milliseconds=size)).alias(END))
+    return rows.with_columns(encode_keys(rows.select(node.key.names), node.key).alias(KEY))
+
+
+def on_time(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """The rows that count in their window; the others are counted, or come out as dead letters.
+
+    Args:
+        node: The node.
+        rows: Rows, or what several of them were combined to, with `$begin`, `$last` and stream time.
+        ledger: Takes those that are too late for all windows.
+    """
+    late = rows[STREAM_TIME] >= rows[BEGIN] + node.close_ms
+    if not late.any():
+        return rows
+    missed = rows.filter(late & (rows[LAST] > 0))
+    ledger.drop("late", int(missed[LAST].sum()))
+    if node.late_to is not None and missed.height:
+        names = node.inputs[0].schema.names
+        letters = missed.select(
+            pl.col(CONTRIBUTION).alias(KEY),
+            OP,
+            *ORDER,
+            *(pl.col(_ROW + name).alias(name) for name in names),
+        )
+        ledger.dead(letters, _reasons(node, missed), node)
+    return rows.filter(~late)
+
+
+def carried(rows: pl.DataFrame) -> list[str]:
+    """The columns of rows that nobody but this module needs, and that travel with them."""
+    return [STREAM_TIME, BEGIN, LAST, *(name for name in rows.columns if name.startswith(_ROW))]
+
+
+def _reasons(node: Windowed, missed: pl.DataFrame) -> list[str]:
+    """By row, which window it came too late for."""
+    ends = (missed[BEGIN] + node.size_ms).cast(pl.Datetime("ms")).dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+    after = f" and its grace of {node.grace} was over" if node.close_ms > node.size_ms else ""
+    return [f"late: the window that ended at {end} had closed{after}" for end in ends]

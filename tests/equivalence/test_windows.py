@@ -1,0 +1,188 @@
+"""Windows against a plain model of the one rule of time: a row counts if its own stream time is below the close."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+from polars import col
+
+import everstate as es
+from everstate.topology.nodes import WindowAggregate, WindowFold
+from tests.equivalence.playing import FEW, MANY, examples
+from tests.figures import PLAYED
+
+#: The operations whose results are proven here.
+PROVES = (WindowAggregate, WindowFold)
+
+#: So many histories make as much work as a pack of the other families.
+HISTORIES = 10
+
+
+class Row(NamedTuple):
+    """A record: which partition, its group, its time, its amount; None is a record that cannot be decoded."""
+
+    partition: int
+    group: str
+    ts: int
+    amount: int | None
+
+
+class Case(NamedTuple):
+    """A history and the windows that it is played through."""
+
+    rows: list[Row]
+    partitions: int
+    size: int
+    advance: int
+    grace: int
+    keep: int | None
+    final: bool
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    partitions = draw(st.integers(1, 3))
+    size = draw(st.sampled_from([1, 4, 5, 10]))
+    advance = draw(st.sampled_from([size, *(step for step in (1, 2, 3, 4) if step < size)]))
+    grace = draw(st.sampled_from([0, 0, 1, 7]))
+    keep = draw(st.sampled_from([None, None, grace + 1, 20]))
+    amount = st.none() | st.integers(-3, 9)
+    # Mostly onward, with rows that are early, late and much too late.
+    steps = draw(
+        st.lists(st.tuples(st.integers(-12, 15), st.integers(0, 2), st.sampled_from("ab"), amount), max_size=25)
+    )
+    now, rows = 0, []
+    for by, lane, group, value in steps:
+        rows.append(Row(lane % partitions, group, max(0, now + by), value))
+        now = max(now, now + by // 2)
+    return Case(rows, partitions, size, advance, grace, keep, draw(st.booleans()))
+
+
+def expected(case: Case) -> tuple[dict[Any, dict[str, Any]], int, set[int]]:
+    """The table, how many rows were too late, and which: each row by its own time, the table by the frontier."""
+    times: dict[int, int] = {}
+    found: dict[tuple[str, int], list[tuple[int, int, int, int]]] = defaultdict(list)
+    late = set()
+    for number, row in enumerate(case.rows):
+        if row.amount is None:
+            continue
+        times[row.partition] = now = max(times.get(row.partition, 0), row.ts)
+        begins = [b for b in range(0, row.ts + 1, case.advance) if b + case.size > row.ts]
+        in_time = [begin for begin in begins if now < begin + case.size + case.grace]
+        for begin in in_time:
+            found[row.group, begin].append((row.ts, row.partition, number, row.amount))
+        if not in_time and begins:
+            late.add(number)
+    frontier = min(times.values()) if len(times) == case.partitions else -1
+    table = {}
+    for (group, begin), rows in found.items():
+        end = begin + case.size
+        if case.final and frontier < end + case.grace:
+            continue
+        if case.keep is not None and frontier >= end + case.keep:
+            continue
+        amounts = [amount for *_, amount in sorted(rows)]
+        table[group, moment(begin), moment(end)] = {
+            "n": len(rows),
+            "total": sum(amounts),
+            "least": min(amounts),
+            "last": amounts[-1],
+            "all": amounts,
+        }
+    return table, len(late), late
+
+
+def moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def window(case: Case) -> es.Window:
+    if case.advance == case.size:
+        return es.tumbling(f"{case.size}ms", grace=f"{case.grace}ms")
+    return es.hopping(f"{case.size}ms", f"{case.advance}ms", grace=f"{case.grace}ms")
+
+
+def options(case: Case) -> dict[str, Any]:
+    return {"emit": "final" if case.final else "update", "keep": None if case.keep is None else f"{case.keep}ms"}
+
+
+def service(case: Case, *, version: int = 0) -> es.Service:
+    """Aggregates that are merged, those that keep rows, and a fold in a later stage."""
+    app = es.Service("s")
+    schema = {"g": str, "amount": int, "at": int}
+    rows = app.stream("in", key="id", schema=schema, time=col("at"))
+    grouped = rows.group_by("g").window(window(case), **options(case))
+    grouped.agg(n=es.count(), total=col("amount").sum() + version, least=col("amount").min()).to("merged")
+    kept = rows.group_by("g").window(window(case), late_to="dead-letters", **options(case))
+    kept.agg(n=es.count(), last=col("amount").last(), all=es.collect("amount")).to("kept")
+    moved = rows.apply(lambda row, state: row["amount"], stateful=True, schema=int).group_by(g=col("id").str.head(1))
+    folded = moved.window(window(case), **options(case)).aggregate(lambda: 0, lambda a, value: a + value, schema=int)
+    folded.to("fold")
+    return app
+
+
+def play(case: Case, shards: int, chance: random.Random, batches: int) -> es.testing.Driver:
+    driver = es.testing.Driver(service(case), partitions=case.partitions, shards=shards)
+    feed(driver, case.rows, chance, batches)
+    return driver
+
+
+def feed(driver: es.testing.Driver, rows: list[Row], chance: random.Random, batches: int, first: int = 0) -> None:
+    """Send rows cut anyhow; partitions stay in order, but one may be ahead of another."""
+    cuts = sorted(chance.randint(0, len(rows)) for _ in range(batches - 1))
+    for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
+        with driver.batch():
+            for number, row in enumerate(rows[start:end], first + start):
+                value = b"{" if row.amount is None else {"g": row.group, "amount": row.amount, "at": row.ts}
+                # The record's own timestamp says nothing here.
+                driver.send("in", f"{row.group}{number}", value, ts=5000 - row.ts, partition=row.partition)
+
+
+def compare(driver: es.testing.Driver, case: Case, where: object, version: int = 0) -> None:
+    table, late, which = expected(case)
+    merged = {k: {"n": v["n"], "total": v["total"] + version, "least": v["least"]} for k, v in table.items()}
+    assert driver.table("merged") == merged, where
+    assert driver.table("kept") == {k: {n: v[n] for n in ("n", "last", "all")} for k, v in table.items()}, where
+    assert driver.table("fold") == {k: v["total"] for k, v in table.items()}, where
+    letters = [
+        record.value["key"] for record in driver.records("kept.dlq") if record.value["reason"].startswith("late")
+    ]
+    assert sorted(letters) == sorted(f"{case.rows[number].group}{number}" for number in which), where
+    if not version:
+        assert driver.counts("merged").get("dropped.late", 0) == late, where
+
+
+@examples(MANY * HISTORIES, FEW * HISTORIES // 2)
+@given(cases(), st.integers(0, 10**6))
+def test_windows_cut_in_any_way_equal_the_model(case, seed):
+    chance = random.Random(seed)
+    compare(play(case, chance.choice([1, 3]), chance, 1), case, "one micro-batch")
+    compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 6)), case, "several micro-batches")
+    PLAYED["windows"] += 1
+
+
+@examples(200, 30)
+@given(cases(), st.integers(0, 10**6))
+def test_windows_published_once_only_if_final_are_never_taken_back(case, seed):
+    case = case._replace(final=True, keep=None)
+    driver = play(case, 1, random.Random(seed), 5)
+    keys = [record.key for record in driver.records("merged")]
+    assert len(keys) == len(set(keys))
+
+
+@examples(200, 30)
+@given(cases(), cases(), st.integers(0, 10**6))
+def test_windows_of_an_edited_version_equal_the_model_of_the_new_one(case, other, seed):
+    chance = random.Random(seed)
+    middle = chance.randint(0, len(case.rows))
+    driver = es.testing.Driver(service(case), partitions=case.partitions, shards=chance.choice([1, 3]))
+    feed(driver, case.rows[:middle], chance, 3)
+    edited = other._replace(rows=case.rows, partitions=case.partitions)
+    driver.upgrade(service(edited, version=1))
+    feed(driver, case.rows[middle:], chance, 2, middle)
+    compare(driver, edited, "after an edit", version=1)
