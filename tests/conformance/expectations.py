@@ -28,9 +28,9 @@ def tables_after(case: dict[str, Any]) -> list[Table] | None:
     tables = []
     for outputs in case["expected_per_record"]:
         for output in outputs:
-            table.pop(output["key"], None)
+            table.pop(key_of(output), None)
             if output["value"] is not None:
-                table[output["key"]] = output["value"]
+                table[key_of(output)] = output["value"]
         tables.append(dict(table))
     return tables
 
@@ -42,7 +42,12 @@ def final_table(case: dict[str, Any]) -> Table | None:
         return tables[-1] if tables else {}
     if case["expected_final"] is None:
         return None
-    return {output["key"]: output["value"] for output in case["expected_final"] if output["value"] is not None}
+    return {key_of(output): output["value"] for output in case["expected_final"] if output["value"] is not None}
+
+
+def key_of(output: dict[str, Any]) -> Any:
+    """The key of an output; that of a windowed one has start and end."""
+    return (output["key"], *output["window"]) if "window" in output else output["key"]
 
 
 def states(case: dict[str, Any]) -> dict[int, Table]:
@@ -53,7 +58,7 @@ def states(case: dict[str, Any]) -> dict[int, Table]:
 
 
 def _plain(table: Any) -> Table:
-    entries = table.items() if isinstance(table, dict) else ((entry["key"], entry["value"]) for entry in table)
+    entries = table.items() if isinstance(table, dict) else ((key_of(entry), entry["value"]) for entry in table)
     return {key: value["value"] if isinstance(value, dict) else value for key, value in entries}
 
 

@@ -23,6 +23,11 @@ def missing(case: dict[str, Any]) -> str | None:
     """What the case needs and Everstate does not have yet."""
     if case["operator"] not in _OPERATORS:
         return str(case["operator"])
+    if case["operator"] == "suppress" and not _until_close(case):
+        return "suppress by time or number"
+    windowed = case["params"].get("upstream", case)["params"] if case["operator"] == "suppress" else case["params"]
+    if windowed.get("window") not in (None, *_WINDOWS):
+        return f"{windowed['window']} windows"
     if any(name.endswith("versioned") and value for name, value in case["params"].items()):
         return "versioned tables"
     return None
@@ -99,6 +104,39 @@ def _stream_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _aggregated(stream, case)
 
 
+def _window_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    stream = app.stream("in", schema=value_type(case, "in"), key_type=value_type(case, "in", "key"))
+    grouped = stream.select(v="value").group_by("key").window(_WINDOWS[params["window"]](params), emit=params["emit"])
+    values = [record["value"] for record in case["inputs"]]
+    if params["agg"] == "count":
+        return grouped.agg(value=es.count())
+    add = binary(params["adder"])
+    if params["agg"] == "reduce":
+        combined = grouped.reduce(lambda a, b: {**a, "v": add(a["v"], b["v"])})
+        return combined.map(lambda row: row["v"], schema=kind_of(values))
+    start = params["initializer"]
+    kind = aggregate_type(params["adder"], start, values)
+    return grouped.aggregate(lambda: start, lambda a, row: add(a, row["v"]), schema=kind)
+
+
+def _until_close(case: dict[str, Any]) -> bool:
+    return case["params"]["suppress"]["type"] == "until_window_closes"
+
+
+def _suppressed(app: es.Service, case: dict[str, Any]) -> es.Table:
+    """What is held back until its window closes: results that are published when they are final."""
+    return _window_aggregate(app, {**case, "params": {**case["params"]["upstream"]["params"], "emit": "final"}})
+
+
+_WINDOWS: dict[str, Any] = {
+    "tumbling": lambda params: es.tumbling(f"{params['size_ms']}ms", grace=f"{params['grace_ms']}ms"),
+    "hopping": lambda params: es.hopping(
+        f"{params['size_ms']}ms", f"{params['advance_ms']}ms", grace=f"{params['grace_ms']}ms"
+    ),
+}
+
+
 def _table_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _aggregated(_table(app, case, "in"), case)
 
@@ -153,6 +191,8 @@ _OPERATORS: dict[str, Any] = {
     "table_filter_then_reduce": _filter_then_reduce,
     "stream_aggregate": _stream_aggregate,
     "table_aggregate": _table_aggregate,
+    "window_aggregate": _window_aggregate,
+    "suppress": _suppressed,
     "table_table_join": _join,
     "table_table_join_chain": _join_chain,
     "fk_join": _foreign_join,

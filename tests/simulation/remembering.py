@@ -29,10 +29,14 @@ class RememberingExecution(InProcessExecution):
     """Computes a batch once."""
 
     def computed(
-        self, before: tuple[ShardState, ...], pieces: Sequence[Piece], witness: Witness | None = None
+        self,
+        before: tuple[ShardState, ...],
+        pieces: Sequence[Piece],
+        witness: Witness | None = None,
+        moved: Sequence[Parcel] = (),
     ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
-        if self._course.migration is not None or witness is not None:
-            return super().computed(before, pieces, witness)
+        if self._course.migration is not None or witness is not None or moved:
+            return super().computed(before, pieces, witness, moved)
         generation = self.output.generation
         key = (
             self.name,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _WINDOW: Final = (
-    "Group by the start of the window: group_by('user', start=col('at').dt.truncate('1h')).agg(...); for sessions keep "
-    "the last time in a stateful function: apply(f, stateful=True)."
+    "Name the group first: group_by('user').window(es.tumbling('1h')).agg(n=es.count()), or es.hopping('1h', '5m'); "
+    "for sessions keep the last time in a stateful function: apply(f, stateful=True)."
 )
 _GROUP: Final = "Name the group first: group_by('customer').agg(total=col('amount').sum(), orders=es.count())"
 _UNBOUNDED: Final = "Rows keep coming, so keep the best per group: agg(best=es.top_k('amount', 3))."
@@ -204,6 +204,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Stream": _by_name(_FLOW, _STREAM),
     "Table": _by_name(_FLOW, _TABLE),
     "Grouped": _by_name(_GROUPED),
+    "WindowedGroup": _by_name(_GROUPED),
     "Service": _by_name(_SERVICE),
     "Driver": _by_name(_DRIVER),
     "everstate": _by_name(_MODULE),

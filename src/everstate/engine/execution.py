@@ -117,7 +117,6 @@ class SparkExecution:
             end=end,
             tables=kept_tables(unit),
             checked_ms=wall_clock(),
-            timed=unit.timed,
             past=past_of(output, log, self._position),
             ids={topic: known for topic, known in generation.topics.items() if topic in unit.topics},
         )

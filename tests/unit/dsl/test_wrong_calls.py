@@ -15,8 +15,10 @@ from tests.unit.dsl.right_calls import RIGHT_CALLS
 from tests.unit.dsl.wrong_arguments import WRONG_ARGUMENTS
 from tests.unit.dsl.wrong_functions import WRONG_FUNCTIONS
 from tests.unit.dsl.wrong_names import WRONG_NAMES
+from tests.unit.dsl.wrong_windows import RIGHT_WINDOWS, WRONG_WINDOWS
 
-WRONG_CALLS = [*WRONG_FUNCTIONS, *WRONG_ARGUMENTS, *WRONG_NAMES]
+WRONG_CALLS = [*WRONG_FUNCTIONS, *WRONG_ARGUMENTS, *WRONG_NAMES, *WRONG_WINDOWS]
+TAKEN = [*RIGHT_CALLS, *RIGHT_WINDOWS]
 
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
@@ -36,7 +38,7 @@ def test_wrong_call_is_a_named_error_with_line_and_hint(kind, call) -> None:
     assert len(str(error)) < 1500
 
 
-@pytest.mark.parametrize("call", [right[1] for right in RIGHT_CALLS], ids=[right[0] for right in RIGHT_CALLS])
+@pytest.mark.parametrize("call", [right[1] for right in TAKEN], ids=[right[0] for right in TAKEN])
 def test_right_call_near_a_wrong_one_is_taken(call) -> None:
     call()
 

@@ -47,6 +47,7 @@ class Job:
         page_policy: How large pages are; None for the usual way.
         vectors: Where live micro-batches ended, if its own repeat several of them and their order matters.
         migration: What each shard does to the state of an earlier version, once; None for nothing.
+        timed: It goes by time, so it hears of partitions without records.
     """
 
     payload: bytes
@@ -64,13 +65,15 @@ class Job:
     page_policy: PagePolicy | None = None
     vectors: Stops | None = None
     migration: Migration | None = None
+    timed: bool = False
 
     @classmethod
     def of(cls, unit: Unit, **facts: Any) -> Job:
         """Pack a unit for its workers; `facts` are the attributes that the unit does not know."""
         payload = pickled(unit)
         digest = hashlib.sha256(payload).hexdigest()
-        return cls(payload=payload, digest=digest, service=unit.service, output=unit.output.topic, **facts)
+        named = {"service": unit.service, "output": unit.output.topic, "timed": unit.timed}
+        return cls(payload=payload, digest=digest, **named, **facts)
 
     def unit(self) -> Unit:
         """The unit; each process unpickles it once."""

@@ -42,7 +42,6 @@ class QueryPlan:
         ids: The ids of the source topics that it has read so far, by name.
         tables: Source topics whose rows it keeps until they are deleted there.
         checked_ms: When it was last known that it had missed none of these deletions.
-        timed: It goes by time, so it hears of partitions without records.
     """
 
     job: Job
@@ -57,7 +56,6 @@ class QueryPlan:
     ids: dict[str, str] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     checked_ms: int = 0
-    timed: bool = False
 
 
 def start_query(
@@ -77,7 +75,7 @@ def start_query(
         ids=plan.ids,
         tables=plan.tables,
         checked_ms=plan.checked_ms,
-        timed=plan.timed,
+        timed=job.timed,
         past=None if plan.past is None else plan.past.to_document(),
     )
     frame = own.readStream.format(FORMAT).options(**options.to_spark()).load().mapInArrow(reading(job), ROWS)

@@ -1,0 +1,66 @@
+"""Windows on Spark: what comes out is what the driver gives, however the input was cut and whoever went on with it."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import polars as pl
+import pytest
+
+import everstate as es
+from everstate import col
+from everstate.log.descriptions import TopicConfig
+
+pytestmark = pytest.mark.spark
+
+PARTITIONS = 3
+SIZE, GRACE = 60, 15
+TOPICS = ("updated", "final", "hopping")
+
+
+def service(shards: int) -> es.Service:
+    app = es.Service("windows", shards=shards)
+    schema = {"user": str, "amount": float, "at": int}
+    clicks = app.stream("clicks", key="id", schema=schema, time=col("at"))
+    by_user = clicks.group_by("user")
+    tumbling = es.tumbling(f"{SIZE}ms", grace=f"{GRACE}ms")
+    by_user.window(tumbling, keep="200ms").agg(n=es.count(), total=col("amount").sum()).to("updated")
+    by_user.window(tumbling, emit="final", late_to="dead-letters").agg(all=es.collect("amount")).to("final")
+    by_user.window(es.hopping("60ms", "20ms"), emit="final").reduce(_highest).to("hopping")
+    return app
+
+
+def _highest(one: dict, other: dict) -> dict:
+    return max(one, other, key=lambda row: (row["amount"], row["id"]))
+
+
+def records(seed: int, count: int, now: int) -> list[tuple[int, bytes, bytes]]:
+    """(partition, key, value): mostly onward in time, some late, some of them too late."""
+    chance = random.Random(seed)
+    found = []
+    for number in range(count):
+        now += chance.randint(0, 4)
+        at = max(0, now - chance.choice([0, 0, 0, 5, 30, 150]))
+        value = {"user": chance.choice("abcde"), "amount": chance.choice([0.1, 0.2, 1e16, -3.3]), "at": at}
+        found.append((chance.randrange(PARTITIONS), f"{seed}-{number}".encode(), json.dumps(value).encode()))
+    return found
+
+
+def test_windows_on_spark_in_several_runs_equal_the_driver(log, run) -> None:
+    rounds = [records(1, 300, 0), records(2, 200, 600)]
+    driver = es.testing.Driver(service(1), partitions=PARTITIONS)
+    log.create_topic("clicks", TopicConfig(partitions=PARTITIONS))
+    for sent in rounds:
+        with driver.batch():
+            for partition, key, value in sent:
+                driver.send("clicks", key, value, 0, partition)
+        schema = {"partition": pl.Int32, "key": pl.Binary, "value": pl.Binary}
+        log.append("clicks", pl.DataFrame(sent, schema=schema, orient="row").with_columns(ts=pl.lit(0, pl.Int64)))
+        run(service(2), max_records=90)
+        for topic in (*TOPICS, "final.dlq"):
+            table = {key: json.loads(value) for key, value in log.latest(topic).select("key", "value").iter_rows()}
+            published = {record.key: record.value for record in driver._deployment.topics.all(topic)}
+            expected = {key: json.loads(value) for key, value in published.items() if value is not None}
+            assert table == expected, topic
+            assert table

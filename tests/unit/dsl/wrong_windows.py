@@ -1,0 +1,78 @@
+"""Windows and times that cannot be right, and their errors. A table for `test_wrong_calls.py`."""
+
+from __future__ import annotations
+
+import functools
+from datetime import timedelta
+from typing import Any
+
+import everstate as es
+from everstate import col
+from everstate.errors import (
+    AbsentError,
+    CallError,
+    DefinitionError,
+    NameClashError,
+    SchemaError,
+    UnknownColumnError,
+    UnsupportedError,
+)
+from tests.unit.dsl import shop
+from tests.unit.dsl.shop import SCHEMA, events, orders
+
+Wrong = tuple[str, type[Exception], Any]
+
+
+def _window(window: Any = None, **options: Any) -> Any:
+    return events().group_by("customer").window(window or es.tumbling("5m"), **options)
+
+
+def _timed(time: Any) -> Any:
+    return shop.shop().stream("t", key="id", schema=SCHEMA, time=time)
+
+
+def _two_times() -> None:
+    app = shop.shop()
+    app.stream("t", schema={"a": int, "b": int}, time="a")
+    app.stream("t", schema={"a": int, "b": int}, time="b")
+
+
+WRONG_WINDOWS: list[Wrong] = [
+    *[
+        (f"tumbling of {size!r}", DefinitionError, functools.partial(es.tumbling, size))
+        for size in ("", "5", "0s", 300, None, "five minutes", "-5m", timedelta(0), timedelta(microseconds=5))
+    ],
+    ("tumbling with a wrong grace", DefinitionError, lambda: es.tumbling("5m", grace="soon")),
+    ("tumbling with a misspelt option", CallError, lambda: es.tumbling("5m", grase="1m")),
+    ("hopping without advance", CallError, lambda: es.hopping("5m")),
+    ("hopping that leaves gaps", DefinitionError, lambda: es.hopping("5m", "10m")),
+    ("window of a table", UnsupportedError, lambda: orders().group_by("customer").window(es.tumbling("5m"))),
+    ("window that is text", DefinitionError, lambda: _window("5m")),
+    ("window with an unknown emit", DefinitionError, lambda: _window(emit="end")),
+    ("window with an unknown late_to", DefinitionError, lambda: _window(late_to="late-orders")),
+    ("window kept for no time", DefinitionError, lambda: _window(keep="0s")),
+    ("window kept for less than grace", DefinitionError, lambda: _window(es.tumbling("5m", grace="1h"), keep="1m")),
+    ("window of a group called as its own", NameClashError, lambda: _named("window_start")),
+    ("window without an aggregate", SchemaError, lambda: _window().agg()),
+    ("window with an aggregate called as its key", NameClashError, lambda: _window().agg(window_end=es.count())),
+    ("window reduced with remove", CallError, lambda: _window().reduce(shop.two, shop.two)),
+    ("window then filter", AbsentError, lambda: _window().filter(col("amount") > 1)),
+    ("time of an unknown column", UnknownColumnError, lambda: _timed("when")),
+    ("time that is text", SchemaError, lambda: _timed("customer")),
+    ("time that is a float", SchemaError, lambda: _timed(col("amount"))),
+    ("time that is a number", SchemaError, lambda: _timed(5)),
+    ("time of a table", CallError, lambda: shop.shop().table("t", key="id", schema=SCHEMA, time="amount")),
+    ("one topic with two times", NameClashError, _two_times),
+]
+
+
+def _named(name: str) -> Any:
+    return events().group_by(col("customer").alias(name)).window(es.tumbling("5m")).agg(n=es.count())
+
+
+RIGHT_WINDOWS = [
+    ("window of a timedelta", lambda: _window(es.tumbling(timedelta(minutes=5), grace=timedelta(0))).agg(n=es.count())),
+    ("window kept as long as grace", lambda: _window(es.tumbling("5m", grace="1h"), keep="60m").agg(n=es.count())),
+    ("hopping by its size", lambda: _window(es.hopping("5m", "5m")).reduce(max)),
+    ("time of whole seconds", lambda: _timed(col("amount").cast(int) * 1000)),
+]
