@@ -72,7 +72,7 @@ class Job:
         """Pack a unit for its workers; `facts` are the attributes that the unit does not know."""
         payload = pickled(unit)
         digest = hashlib.sha256(payload).hexdigest()
-        named = {"service": unit.service, "output": unit.output.topic, "timed": unit.timed}
+        named: dict[str, Any] = {"service": unit.service, "output": unit.output.topic, "timed": unit.timed}
         return cls(payload=payload, digest=digest, **named, **facts)
 
     def unit(self) -> Unit:
