@@ -31,7 +31,8 @@ from . import rules
 from .rules import RULE
 
 def is_late(row) -> bool:
-    return RULE.is_late(row) and rules.RULE.is_late(row)
+    from .limits import LEAST
+    return row["minutes"] > LEAST and RULE.is_late(row) and rules.RULE.is_late(row)
 
 app = es.Service("trips", shards=2)
 trips = app.table("trips", key="id", schema={"id": str, "minutes": float})
@@ -45,6 +46,7 @@ def test_service_in_a_package_runs_and_goes_on_by_module_and_by_file(tmp_path, m
     (folder / "__init__.py").touch()
     (folder / "trips.py").write_text(TRIPS)
     (folder / "rules.py").write_text(RULES.format(late=15.0))
+    (folder / "limits.py").write_text("LEAST = 5.0\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     topics.create("trips", compact=True)
@@ -61,6 +63,10 @@ def test_service_in_a_package_runs_and_goes_on_by_module_and_by_file(tmp_path, m
         del sys.modules["shop_of_spark.rules"]
         run(load_service(folder / "trips.py"))
         assert set(topics.table("late")) == {"c", "d"}
+        (folder / "limits.py").write_text("LEAST = 45.0\n")
+        del sys.modules["shop_of_spark.limits"]
+        run(load_service(folder / "trips.py"))
+        assert set(topics.table("late")) == {"d"}
         assert topics.count(dead_letter_topic("late")) == 0
     finally:
         for name in [name for name in sys.modules if name.startswith("shop_of_spark")]:

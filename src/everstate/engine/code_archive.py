@@ -83,7 +83,7 @@ def restored(folder: OutputFolder, generation: Generation) -> Unit:
     if hashlib.sha256(payload).hexdigest() != generation.code:
         raise CheckpointDamagedError(f"{folder.code_file} does not match its checksum", hint=hint)
     try:
-        unit = _Unpickler(io.BytesIO(payload)).load()
+        unit = _Unpickler(io.BytesIO(payload)).unit()
     except _AbsentSecretError as error:
         name = str(error)
         raise CheckpointMissingError(

@@ -6,6 +6,8 @@ today's functions and classes stay as they are.
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import dataclasses
 import io
 import pickle
@@ -14,20 +16,34 @@ import sysconfig
 from collections import ChainMap
 from functools import cache
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
 
 from pyspark import cloudpickle
 from pyspark.cloudpickle import cloudpickle as parts
 
+from everstate.engine.query.inner_imports import (
+    Importer,
+    carried,
+    found,
+    has_imports,
+    importer_of,
+    inner_imports,
+    is_carried,
+)
+from everstate.errors import DefinitionError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
+    from everstate.engine.query.inner_imports import Carried, InnerImport
     from everstate.topology.unit import Unit
 
 _PACKAGE: Final = "everstate"
 #: What cloudpickle makes classes with, and the place of the argument by which it finds one that this process has.
 _TRACKED: Final = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
+#: What it makes functions with, and what is called in its place.
+_FUNCTIONS: Final = {"_make_function": "_made", "_function_setstate": "_completed"}
 
 
 class Pickler(cloudpickle.Pickler):
@@ -38,6 +54,45 @@ class Pickler(cloudpickle.Pickler):
         {type(dataclasses.MISSING): lambda _: "MISSING"}, cloudpickle.Pickler.dispatch_table
     )
 
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
+        self._imports: dict[tuple[str, tuple[str, ...], int], tuple[InnerImport, Carried]] = {}
+        self._users = _Users()
+
+    def reducer_override(self, thing: Any) -> Any:
+        """What a function or a class is written as; modules that a function imports when it runs are noted."""
+        reduced = super().reducer_override(thing)
+        if isinstance(thing, FunctionType) and reduced is not NotImplemented:
+            self._note(thing)
+        return reduced
+
+    def _note(self, call: FunctionType) -> None:
+        importer = importer_of(call)
+        for one in inner_imports(call):
+            module = found(one.module, importer)
+            if module is not None and (is_carried(one.module, importer) or self._users.has(module)):
+                content = carried(one, module, importer)
+                self._users.refresh()  # a module of a package may have been loaded just now
+                self._imports.setdefault((one.module, one.names, id(module)), (one, content))
+
+    def write(self, unit: Unit) -> None:
+        """Write a unit, and after it what its functions import, which may import more.
+
+        Raises:
+            DefinitionError: If something that a function imports cannot be written.
+        """
+        with self._users:
+            self.dump(unit)
+            done: set[object] = set()
+            while waiting := [place for place in self._imports if place not in done]:
+                for place in waiting:
+                    one, content = self._imports[place]
+                    try:
+                        self.dump(content)
+                    except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as error:
+                        raise _unwritable(one, error) from error
+                    done.add(place)
+
 
 class Unpickler(pickle.Unpickler):
     """Reads what `Pickler` wrote; classes become new ones, and none of this process is touched.
@@ -46,43 +101,107 @@ class Unpickler(pickle.Unpickler):
     class would have functions that are copies, and a fingerprint of its own.
     """
 
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
+        self._importer = Importer()
+        self._names = self._importer.names()
+
+    def unit(self) -> Unit:
+        """A unit, whose functions find what they import; earlier versions wrote nothing of that."""
+        unit: Unit = self.load()
+        with contextlib.suppress(EOFError):
+            while True:
+                self._importer.add(self.load())
+        return unit
+
     def find_class(self, module: str, name: str) -> Any:
         """The object of a name; what makes classes does not look for known ones."""
         found = super().find_class(module, name)
-        place = _TRACKED.get(name) if module == parts.__name__ else None
-        if place is None:
+        if module != parts.__name__:
             return found
-        return lambda *given: found(*given[:place], None, *given[place + 1 :])
+        if name in _FUNCTIONS:
+            return getattr(self, _FUNCTIONS[name])
+        place = _TRACKED.get(name)
+        return found if place is None else lambda *given: found(*given[:place], None, *given[place + 1 :])
+
+    def _made(self, code: CodeType, names: dict[str, Any], *given: Any) -> FunctionType:
+        """A function; one that imports something when it runs looks first into what was written with it."""
+        if has_imports(code):
+            names["__builtins__"] = self._names
+        names.setdefault("__builtins__", vars(builtins))
+        return FunctionType(code, names, *given)
+
+    def _completed(self, call: FunctionType, state: Any) -> None:
+        names = call.__globals__["__builtins__"]
+        parts._function_setstate(call, state)  # noqa: SLF001 - what it writes functions with
+        call.__globals__["__builtins__"] = names
 
 
 def unpickled(payload: bytes) -> Unit:
     """A unit that `pickled` wrote."""
-    unit: Unit = Unpickler(io.BytesIO(payload)).load()
-    return unit
+    return Unpickler(io.BytesIO(payload)).unit()
 
 
-def pickled(unit: Unit, pickler: Callable[[IO[bytes]], Any] = Pickler) -> bytes:
-    """A unit by value, together with every module of the user's that is loaded.
+def pickled(unit: Unit, pickler: type[Pickler] = Pickler) -> bytes:
+    """A unit by value, together with every module of the user's that it reaches.
 
     Args:
         unit: The unit.
         pickler: What writes it.
+
+    Raises:
+        DefinitionError: If something that one of its functions imports cannot be written.
     """
     from everstate.fingerprints.outside import origins  # noqa: PLC0415 - not in processes that only ask about a query
 
+    content = io.BytesIO()
     # A service that was installed as a package is its user's code like any other: a new version of it may be installed
     # while this one still runs.
     with origins.of_services(node.location.file for node in unit.nodes if node.location is not None):
-        registered = [module for module in list(sys.modules.values()) if _is_users(module, origins.is_services)]
-    for module in registered:
-        cloudpickle.register_pickle_by_value(module)
-    content = io.BytesIO()
-    try:
-        pickler(content).dump(unit)
-    finally:
-        for module in registered:
-            cloudpickle.unregister_pickle_by_value(module)
+        pickler(content).write(unit)
     return content.getvalue()
+
+
+def _unwritable(one: InnerImport, error: Exception) -> DefinitionError:
+    return DefinitionError(
+        f"module {one.module!r}, which is imported inside of a function, cannot be sent to workers: {error}",
+        location=one.location,
+        hint=f"Import only what the function needs of it: from {one.module} import ...",
+    )
+
+
+class _Users:
+    """The user's modules that are loaded; inside of the context all that is in them is written by value."""
+
+    def __init__(self) -> None:
+        self._registered: dict[str, ModuleType] = {}
+        self._others: set[str] = set()
+
+    def __enter__(self) -> None:
+        self.refresh()
+
+    def __exit__(self, *_: object) -> None:
+        for module in self._registered.values():
+            cloudpickle.unregister_pickle_by_value(module)
+
+    def has(self, module: ModuleType) -> bool:
+        """Whether a module is the user's; it may have been loaded just now, with others."""
+        name = module.__name__
+        if name not in self._others and name not in self._registered:
+            self.refresh()
+            if name not in self._registered and not _is_spread(module):
+                self._others.add(name)
+        return name not in self._others
+
+    def refresh(self) -> None:
+        """Take in what has been loaded since."""
+        from everstate.fingerprints.outside import origins  # noqa: PLC0415 - as above
+
+        for module in list(sys.modules.values()):
+            name = getattr(module, "__name__", "")
+            if name not in self._registered and _is_users(module, origins.is_services):
+                cloudpickle.register_pickle_by_value(module)
+                self._registered[name] = module
 
 
 def _is_users(module: ModuleType | Any, is_services: Callable[[str], bool]) -> bool:
@@ -92,6 +211,12 @@ def _is_users(module: ModuleType | Any, is_services: Callable[[str], bool]) -> b
     if not file or name == "__main__" or name.partition(".")[0] == _PACKAGE:
         return False  # cloudpickle takes __main__ by value anyway
     return str(file).endswith(".py") and (not _is_installed(file) or is_services(file))
+
+
+def _is_spread(module: ModuleType) -> bool:
+    """Whether a module is a package of the user's without a file of its own."""
+    folders = [] if getattr(module, "__file__", None) else list(getattr(module, "__path__", ()))
+    return bool(folders) and not any(map(_is_installed, folders))
 
 
 @cache
