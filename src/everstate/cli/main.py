@@ -12,6 +12,7 @@ from rich.text import Text
 
 from everstate.cli.commands.clear import clear
 from everstate.cli.commands.consume import consume
+from everstate.cli.commands.copy import copy
 from everstate.cli.commands.describe import describe
 from everstate.cli.commands.discard import discard
 from everstate.cli.commands.export import export
@@ -60,6 +61,7 @@ app.add_typer(topic_app, name="topic", help="Create, list, describe, compact and
 app.command()(produce)
 app.command()(consume)
 app.command()(export)
+app.command()(copy)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from everstate.cli.commands.consume import consume
+from everstate.cli.commands.copy import copy
 from everstate.cli.commands.export import export
 from everstate.cli.commands.produce import produce
 from everstate.cli.commands.status import status
@@ -20,6 +21,7 @@ def everstate(tmp_path):
     app.add_typer(topic_app, name="topic")
     app.command()(produce)
     app.command()(consume)
+    app.command()(copy)
     app.command()(export)
     app.command()(status)
     runner = CliRunner()

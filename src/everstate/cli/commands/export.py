@@ -51,7 +51,7 @@ def export(  # noqa: PLR0913 - each option is a parameter
     request = exporting.Request(
         topic=topic, file=file, latest=latest, start=start, end=end, metadata=metadata, skip_bad=skip_bad
     )
-    with _progress() as progress:
+    with shown_progress() as progress:
         done = exporting.export(open_existing(log), request, form, progress)
     if done.bad.count:
         typer.echo(printable(f"{done.bad.told()} left out. {done.bad.named()}"), err=True)
@@ -59,7 +59,7 @@ def export(  # noqa: PLR0913 - each option is a parameter
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None]]:
+def shown_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Share, rate and time left, on a terminal."""
     from rich.console import Console  # noqa: PLC0415 - see above
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
