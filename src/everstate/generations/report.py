@@ -11,10 +11,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from everstate.generations.deploy.outputs import kept_tables
 from everstate.generations.registry import now_ms
 
 if TYPE_CHECKING:
     from everstate.generations.deploy.change import Changes
+    from everstate.generations.state.reached import ReachedNotes
     from everstate.log.descriptions import Lease
     from everstate.log.protocol import Log
 
@@ -47,6 +49,11 @@ class Reporter:
             for name, execution in self.changes.executions.items()
         }
         return {"started_ms": self._started_ms, "outputs": outputs}
+
+    def note_reached(self, notes: ReachedNotes, lease: Lease) -> None:
+        """Note which outputs are at the end of the tables that they read."""
+        for name, execution in self.changes.executions.items():
+            notes.note(name, kept_tables(execution.output.unit), lease, now_ms())
 
     def _rate(self, name: str, read: int) -> float:
         """Records per second since the last report."""

@@ -10,6 +10,7 @@ from everstate.errors import FencedError, LeaseHeldError
 from everstate.generations.deploy.heartbeat import Heartbeat, as_lost
 from everstate.generations.generation import build_lease
 from everstate.generations.report import publish
+from everstate.generations.state.reached import ReachedNotes
 from everstate.log.crash import crash_point
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Leases:
         self._held: dict[str, tuple[Lease, Heartbeat | None]] = {}
         self._archives: Archiving | None = None
         self._reporter: Reporter | None = None
+        self._reached = ReachedNotes(log, service)
 
     def report_with(self, reporter: Reporter) -> None:
         """From now on, signs of life say how the work goes."""
@@ -68,7 +70,10 @@ class Leases:
 
     def _tell(self, lease: Lease) -> None:
         if self._reporter is not None:
-            publish(self._log, self._service, lease, self._reporter.report(building=lease.name != self._service))
+            building = lease.name != self._service
+            publish(self._log, self._service, lease, self._reporter.report(building=building))
+            if not building:
+                self._reporter.note_reached(self._reached, lease)
 
     def publishes(self) -> bool:
         """Whether this process may publish."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from everstate.errors import LogError, TombstonesMissedError, TopicNotFoundError
 from everstate.formats.values import register
 from everstate.generations.generation import own_dead_letters, own_topic
 from everstate.generations.state.folder import OutputRecord
-from everstate.log.descriptions import TopicConfig
+from everstate.generations.state.reached import complete_until
+from everstate.log.descriptions import DAY_MS, TopicConfig
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from everstate.log.descriptions import Commit
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
+
+#: How long a table's topic keeps tombstones: who reads it may be away for a week without missing a deletion.
+TOMBSTONES_MS: Final = 7 * DAY_MS
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +76,9 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
     for unit in sorted(units, key=lambda unit: order[unit.output.topic]):
         output = unit.output
         partitions = output.partitions or max(log.describe(topic).config.partitions for topic in unit.topics)
-        config = TopicConfig(partitions=partitions, compact=output.kind is Kind.TABLE)
+        config = TopicConfig(
+            partitions=partitions, compact=output.kind is Kind.TABLE, delete_retention_ms=TOMBSTONES_MS
+        )
         register(output.record, output.format)
         log.create_topic(output.topic, config, exist_ok=True)
         require_fitting(output.topic, log.describe(output.topic).config, table=output.kind is Kind.TABLE)
@@ -167,7 +173,7 @@ def require_every_deletion(unit: Unit, last: Commit, log: Log) -> None:
     """
     tables = kept_tables(unit)
     positions = {topic: offsets for topic, offsets in last.end.items() if topic in tables}
-    missed = log.tombstones_dropped(positions, since_ms=last.committed_ms or 0)
+    missed = log.tombstones_dropped(positions, since_ms=complete_until(log, unit.service, unit.output.topic, last))
     for topic in sorted(missed):
         raise TombstonesMissedError(
             f"output {unit.output.topic!r} was stopped for longer than topic {topic!r} keeps tombstones, "
