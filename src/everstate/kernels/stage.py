@@ -14,7 +14,8 @@ from everstate.kernels import stream_time
 from everstate.kernels.ledger import Ledger
 from everstate.kernels.migration.convert import migrate
 from everstate.kernels.migration.tables import table_of
-from everstate.kernels.operations.kernels import KERNELS, EndKernel, RowKernel, StateKernel, state_kernel
+from everstate.kernels.operations.kernel import EndKernel, RowKernel, StateKernel
+from everstate.kernels.operations.kernels import KERNELS, state_kernel
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
 from everstate.kernels.rows import PART, STREAM_TIME, TOPIC, empty
 from everstate.topology.nodes import Kind

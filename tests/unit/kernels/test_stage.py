@@ -7,7 +7,8 @@ import pytest
 
 import everstate as es
 from everstate.kernels.ledger import Ledger
-from everstate.kernels.operations.kernels import KERNELS, StateKernel
+from everstate.kernels.operations.kernel import StateKernel
+from everstate.kernels.operations.kernels import KERNELS
 from everstate.kernels.pages.page_store import MemoryPages
 from everstate.kernels.rows import empty
 from everstate.kernels.shard import Shard

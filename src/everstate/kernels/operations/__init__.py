@@ -1,4 +1,4 @@
-"""What each operation does to rows and its state, one module each; `kernels.py` is the table of them all.
+"""What each operation does to rows and its state, one module each; `kernel.py` says what each declares to be found.
 
 Begin with `stateless.py` (rows alone), then `latest.py` (the smallest state), `join.py`, `stateful.py`; `fold/` and
 `aggregate/` are the large ones. `pairs.py` is what both joins have in common, `user_state.py` what functions may keep,

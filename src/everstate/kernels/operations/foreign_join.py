@@ -16,14 +16,15 @@ import polars as pl
 
 from everstate.kernels.changes import consolidate, differences, shaped
 from everstate.kernels.keying import key_parts
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import CAUSES, FOREIGN, LEFT, RIGHT, ROWS, columns_of, later, prefixed, results
 from everstate.kernels.records.keys import encode_keys
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
+from everstate.topology.nodes import ForeignJoin
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import ForeignJoin
 
 #: Marks left rows that have no foreign key.
 ALONE: Final = "$alone"
@@ -169,3 +170,6 @@ def _unlinked(node: ForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFra
     old = results(node, pairs.filter(~is_new), shard.ledger, op=-1)
     new = results(node, pairs.filter(is_new), shard.ledger, op=1)
     return differences(old, new, node.schema.names, moves=True)
+
+
+KERNELS: Final = {ForeignJoin: StateKernel(update, prepare=prepare)}

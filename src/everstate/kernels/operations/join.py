@@ -6,18 +6,20 @@ re-evaluates the key's pair before and after the micro-batch, and what differs i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from everstate.kernels.changes import differences, shaped
 from everstate.kernels.keying import with_key
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import CAUSES, LEFT, RIGHT, ROWS, columns_of, later, prefixed, present, results
 from everstate.kernels.rows import KEY, OP, ORDER, SYSTEM, empty
+from everstate.topology.nodes import Join
 
 if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import Join, Node
+    from everstate.topology.nodes import Node
 
 
 def update(
@@ -90,3 +92,6 @@ def _caused(pairs: pl.DataFrame, rows: pl.DataFrame, side: str, prefix: str) -> 
     return pairs.join(last, on=KEY, how="left", maintain_order="left").with_columns(
         pl.coalesce(prefix + name, side + name).alias(prefix + name) for name in ORDER
     )
+
+
+KERNELS: Final = {Join: StateKernel(update, table=table)}

@@ -1,148 +1,34 @@
-"""Which kernel an operation has: the one place that leads from node classes to what happens to rows and state.
+"""The kernels of all operations, by node class: what leads from a description to what happens to rows and state.
 
-A kernel is a handful of functions of its operation's module. Who runs an operation, converts its state or reads its
-table asks for them here, and knows no operation by name.
+Each module of this package that makes an operation work declares it itself, in a dict `KERNELS`, so that adding one
+changes no list.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
+import pkgutil
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from everstate.kernels import output
-from everstate.kernels.operations import foreign_join, join, latest, rekey, source, stateful, stateless
-from everstate.kernels.operations.aggregate import aggregate
-from everstate.kernels.operations.fold import conversion, fold
-from everstate.kernels.operations.windows import windowed
-from everstate.topology import nodes
-from everstate.topology.nodes import Node
+from everstate.kernels import operations, output
+from everstate.kernels.operations.kernel import EndKernel, StateKernel
+from everstate.topology.nodes import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    import polars as pl
-
-    from everstate.kernels.ledger import Ledger
-    from everstate.kernels.shard import Shard
-    from everstate.schema.schema import Schema
-
-N = TypeVar("N", bound=Node)
-N_contra = TypeVar("N_contra", bound=Node, contravariant=True)
+    from everstate.kernels.operations.kernel import Kernel
+    from everstate.topology.nodes import Node
 
 
-class Update(Protocol[N_contra]):
-    """Brings a step's state up to date with the rows of its ports, and gives the rows that follow.
-
-    `emit_moves` says that a step downstream orders rows: what has only moved in time is then a change as well.
-    """
-
-    def __call__(
-        self, node: N_contra, number: int, inputs: list[pl.DataFrame], shard: Shard, /, *, emit_moves: bool
-    ) -> pl.DataFrame:
-        """For one micro-batch."""
-        ...
+def _declared() -> Iterator[tuple[type[Node], Kernel]]:
+    """What the modules of this package declare."""
+    for module in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
+        if module.name != __name__:
+            yield from getattr(import_module(module.name), "KERNELS", {}).items()
 
 
-class Prepare(Protocol[N_contra]):
-    """What rows become on their way to a port, where they are sent: another key, less to send."""
-
-    def __call__(
-        self, node: N_contra, port: int, rows: pl.DataFrame, ledger: Ledger, /, *, emit_moves: bool
-    ) -> pl.DataFrame:
-        """For one micro-batch."""
-        ...
-
-
-class Table(Protocol[N_contra]):
-    """The table that a step's state amounts to: `$key`, time, position and the step's columns."""
-
-    def __call__(self, node: N_contra, number: int, shard: Shard, /, *, emit_moves: bool) -> pl.DataFrame:
-        """For one micro-batch."""
-        ...
-
-
-class Records(Protocol[N_contra]):
-    """The records that leave the unit; `settled` changes come one per key and side."""
-
-    def __call__(self, node: N_contra, rows: pl.DataFrame, /, *, settled: bool) -> pl.DataFrame:
-        """For one micro-batch."""
-        ...
-
-
-def _as_they_are(node: Node, port: int, rows: pl.DataFrame, ledger: Ledger, /, *, emit_moves: bool) -> pl.DataFrame:
-    del node, port, ledger, emit_moves
-    return rows
-
-
-@dataclass(frozen=True)
-class RowKernel(Generic[N]):
-    """An operation that sees each row alone; for a source, each record.
-
-    Attributes:
-        update: (node, rows, ledger) -> the rows that follow.
-    """
-
-    update: Callable[[N, pl.DataFrame, Ledger], pl.DataFrame]
-
-
-@dataclass(frozen=True)
-class StateKernel(Generic[N]):
-    """An operation that keeps state.
-
-    Attributes:
-        update: One micro-batch.
-        prepare: What the sending side does.
-        table: Its results, read from state; None where they are not in there.
-        contents: (node, number, shard) -> `$key` and what is stored for it, where that is no table.
-        shown: What is stored for a key, for people, from a row of `contents`.
-        fill: (node, number, shard): gives stored rows the defaults of columns that they never had.
-        convert: (node, number, schema before, shard): calls the user's `migrate` with all that is stored.
-        settled: At most one change of each side a key comes out, and none without effect.
-    """
-
-    update: Update[N]
-    prepare: Prepare[N] = _as_they_are
-    table: Table[N] | None = None
-    contents: Callable[[N, int, Shard], pl.DataFrame] | None = None
-    shown: Callable[[dict[str, Any]], str] | None = None
-    fill: Callable[[N, int, Shard], None] | None = None
-    convert: Callable[[N, int, Schema, Shard], None] | None = None
-    settled: bool = False
-
-
-@dataclass(frozen=True)
-class EndKernel(Generic[N]):
-    """The end of a unit: rows become records."""
-
-    records: Records[N]
-
-
-Kernel: TypeAlias = RowKernel[Any] | StateKernel[Any] | EndKernel[Any]
-
-KERNELS: Final[dict[type[Node], Kernel]] = {
-    nodes.Source: RowKernel(source.decoded),
-    nodes.Filter: RowKernel(stateless.filtered),
-    nodes.Project: RowKernel(stateless.projected),
-    nodes.Map: RowKernel(stateless.mapped),
-    nodes.FlatMap: RowKernel(stateless.flat_mapped),
-    nodes.Peek: RowKernel(stateless.peeked),
-    nodes.RekeyStream: RowKernel(stateless.given_key),
-    nodes.Merge: RowKernel(stateless.merged),
-    nodes.Latest: StateKernel(
-        latest.update, prepare=latest.prepare, table=latest.table, fill=latest.fill, settled=True
-    ),
-    nodes.Aggregate: StateKernel(aggregate.update, prepare=aggregate.prepare, table=aggregate.table, settled=True),
-    nodes.Fold: StateKernel(fold.update, prepare=fold.prepare, table=fold.table, convert=conversion.convert),
-    nodes.WindowAggregate: StateKernel(windowed.update_aggregate, prepare=windowed.prepare_aggregate),
-    nodes.WindowFold: StateKernel(windowed.update_fold, prepare=windowed.prepare_fold),
-    nodes.RekeyTable: StateKernel(rekey.update, prepare=rekey.prepare, table=rekey.table),
-    nodes.Join: StateKernel(join.update, table=join.table),
-    nodes.ForeignJoin: StateKernel(foreign_join.update, prepare=foreign_join.prepare),
-    nodes.Stateful: StateKernel(
-        stateful.update, contents=stateful.contents, shown=stateful.shown, convert=stateful.convert
-    ),
-    nodes.Output: EndKernel(output.update),
-}
+KERNELS: Final[dict[type[Node], Kernel]] = {**dict(_declared()), Output: EndKernel(output.update)}
 
 
 def state_kernel(node: Node) -> StateKernel[Any] | None:

@@ -12,19 +12,20 @@ passed on as a change of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from everstate.kernels.changes import CAUSE, differences, shaped
 from everstate.kernels.keying import with_key
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.records.python_rows import default_column
 from everstate.kernels.rows import KEY, OFF, ORDER, PART, PLACE, TOMBSTONE, TS, empty
+from everstate.topology.nodes import Latest
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import Latest
 
 
 def update(
@@ -95,3 +96,6 @@ def _not_older(records: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     earlier = (ts < pl.col("$held_ts")) | ((ts == pl.col("$held_ts")) & (part < pl.col("$held_part")))
     older = records.join(stored, on=KEY, how="inner").filter((part != pl.col("$held_part")) & earlier)
     return records if older.is_empty() else records.join(older, on=KEY, how="anti", maintain_order="left")
+
+
+KERNELS: Final = {Latest: StateKernel(update, prepare=prepare, table=table, fill=fill, settled=True)}

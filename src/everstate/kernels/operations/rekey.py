@@ -12,12 +12,13 @@ import polars as pl
 
 from everstate.kernels.changes import CAUSE, differences, shaped
 from everstate.kernels.keying import rekeyed, with_key
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, PLACE, SYSTEM, TS, empty
+from everstate.topology.nodes import RekeyTable
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import RekeyTable
 
 #: The stores: the winner of each new key, and all rows.
 WINNERS: Final = 0
@@ -90,3 +91,6 @@ def _undecided(lost: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
     same = (pl.col(TS) == pl.col(_OLD + TS)) & (pl.col(CONTRIBUTION) >= pl.col(_OLD + CONTRIBUTION))
     decided = added.select(KEY, TS, CONTRIBUTION).join(stood, on=KEY, how="inner").filter(later | same)
     return lost.select(KEY).join(decided, on=KEY, how="anti")
+
+
+KERNELS: Final = {RekeyTable: StateKernel(update, prepare=prepare, table=table)}

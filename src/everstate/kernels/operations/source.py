@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from everstate.kernels.expressions import evaluate
+from everstate.kernels.operations.kernel import RowKernel
 from everstate.kernels.records.decode import decode_records
 from everstate.kernels.rows import KEY, OFF, OP, SYSTEM, TOMBSTONE, TS
-from everstate.topology.nodes import Kind
+from everstate.topology.nodes import Kind, Source
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
-    from everstate.topology.nodes import Source
 
 
 def decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
@@ -45,3 +45,6 @@ def _dated(node: Source, time: pl.Expr, rows: pl.DataFrame, ledger: Ledger) -> p
         ledger.dead(rows.filter(~usable), ["time= gives no time at or after 1970"] * int((~usable).sum()), node)
         rows, times = rows.filter(usable), times.filter(usable)
     return rows.with_columns(times.cast(pl.Int64).alias(TS))
+
+
+KERNELS: Final = {Source: RowKernel(decoded)}

@@ -14,18 +14,19 @@ from everstate.errors import EverstateError, RecordError
 from everstate.kernels.changes import shaped
 from everstate.kernels.functions import Outcome, reason, report, row_values
 from everstate.kernels.operations.converting import converted, failure, function_of
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.stateless import without_key
 from everstate.kernels.operations.user_state import Held, checked, decode, encode
 from everstate.kernels.order import by_arrival
 from everstate.kernels.records.python_rows import to_frame
 from everstate.kernels.rows import KEY, SYSTEM, empty
 from everstate.schema.values import check_row
+from everstate.topology.nodes import Stateful
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.shard import Shard
     from everstate.schema.schema import Schema
-    from everstate.topology.nodes import Stateful
 
 #: The column that holds a key's state.
 STATE: Final = "state"
@@ -129,3 +130,6 @@ def _with_results(node: Stateful, rows: pl.DataFrame, outcome: Outcome, ledger: 
     kept = rows[list(outcome.results)].select(*SYSTEM, *node.key.names)
     made = to_frame(outcome.results.values(), node.values)
     return pl.concat([kept, made], how="horizontal").select(*SYSTEM, *node.schema.names)
+
+
+KERNELS: Final = {Stateful: StateKernel(update, contents=contents, shown=shown, convert=convert)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -10,14 +10,16 @@ from everstate.errors import RecordError
 from everstate.kernels.expressions import evaluate
 from everstate.kernels.functions import checked, guarded, in_place, report, row_values
 from everstate.kernels.keying import rekeyed
+from everstate.kernels.operations.kernel import RowKernel
 from everstate.kernels.records.python_rows import to_frame
 from everstate.kernels.rows import CONTRIBUTION, OP, SYSTEM
 from everstate.topology.functions import Function
+from everstate.topology.nodes import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
 
 if TYPE_CHECKING:
     from everstate.kernels.functions import Outcome
     from everstate.kernels.ledger import Ledger
-    from everstate.topology.nodes import Filter, FlatMap, Map, Merge, Node, Peek, Project, RekeyStream
+    from everstate.topology.nodes import Node
 
 
 def filtered(node: Filter, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
@@ -137,3 +139,14 @@ def merged(node: Merge, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     """`merge`."""
     del ledger
     return rows.select(*SYSTEM, *node.schema.names)
+
+
+KERNELS: Final = {
+    Filter: RowKernel(filtered),
+    Project: RowKernel(projected),
+    Map: RowKernel(mapped),
+    FlatMap: RowKernel(flat_mapped),
+    Peek: RowKernel(peeked),
+    RekeyStream: RowKernel(given_key),
+    Merge: RowKernel(merged),
+}

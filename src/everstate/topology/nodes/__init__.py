@@ -1,7 +1,7 @@
 """The description of a service: frozen nodes, each pointing at its inputs.
 
-`node.py` says what every node has; the other modules have one class for each operation. All of them are found here:
-code of deployed generations is kept with these names.
+`node.py` says what every node has; the other modules have one class for each operation. Code of deployed generations is
+kept with the names that are found here, so none of them goes; an operation that is added need not be among them.
 """
 
 from __future__ import annotations

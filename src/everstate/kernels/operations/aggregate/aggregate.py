@@ -17,13 +17,14 @@ from everstate.kernels.operations.aggregate import contributions
 from everstate.kernels.operations.aggregate.accumulators import COUNT, AggregatePlan
 from everstate.kernels.operations.aggregate.groups import advanced, combined, merged
 from everstate.kernels.operations.aggregate.results import changes, results
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, empty
+from everstate.topology.nodes import Aggregate
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.pages.grouped_store import GroupedStore
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import Aggregate
 
 #: The stores: a row per group, and a row per contribution.
 GROUPS: Final = 0
@@ -144,3 +145,6 @@ def _contributed(
     held = now.join(again, on=KEY, how="semi") if plan.holistic else contributions.lookup(plan, again, store)
     base, delta = contributions.refolded(plan, held, lost, before, delta)
     return base, delta, wholes
+
+
+KERNELS: Final = {Aggregate: StateKernel(update, prepare=prepare, table=table, settled=True)}

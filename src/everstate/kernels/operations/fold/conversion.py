@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from everstate.kernels.changes import shaped
 from everstate.kernels.functions import row_values
 from everstate.kernels.operations.converting import converted, fitting, function_of
+from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.fold.fold import GROUPS, LIVE, STORED
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.records.keys import decode_keys
 from everstate.kernels.records.python_rows import to_frame
 from everstate.kernels.rows import KEY
+from everstate.topology.nodes import Fold
 
 if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
     from everstate.schema.schema import Schema
-    from everstate.topology.nodes import Fold
 
 
 def convert(node: Fold, number: int, before: Schema, shard: Shard) -> None:
@@ -54,3 +56,6 @@ def convert(node: Fold, number: int, before: Schema, shard: Shard) -> None:
     made = to_frame([value for value in values if value is not None], node.values)
     made = made.with_columns(kept[KEY].filter(kept[LIVE]))
     shard.replace(number, GROUPS, kept.join(made, on=KEY, how="left", maintain_order="left"))
+
+
+KERNELS: Final = {Fold: StateKernel(fold.update, prepare=fold.prepare, table=fold.table, convert=convert)}

@@ -18,8 +18,10 @@ from everstate.kernels.operations.aggregate import aggregate
 from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined
 from everstate.kernels.operations.fold import fold
+from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.windows.assign import BEGIN, LAST, assigned, carried, dated, on_time
 from everstate.kernels.rows import KEY, OP, STREAM_TIME, SYSTEM, TS, empty
+from everstate.topology.nodes import WindowAggregate, WindowFold
 from everstate.topology.nodes.windows import START
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from everstate.kernels.pages.page_store import KeyedStore
     from everstate.kernels.pages.slices import Slice
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import WindowAggregate, Windowed, WindowFold
+    from everstate.topology.nodes import Windowed
 
 _SLICE: Final = "$slice"
 
@@ -186,3 +188,9 @@ def _due(
         found = found.filter((begin > first) & (begin <= last))
         system = {OP: pl.lit(sign, pl.Int8).alias(OP), STREAM_TIME: pl.col(TS).alias(STREAM_TIME)}
         yield found.select(*(system.get(name, pl.col(name)) for name in SYSTEM), *node.schema.names)
+
+
+KERNELS: Final = {
+    WindowAggregate: StateKernel(update_aggregate, prepare=prepare_aggregate),
+    WindowFold: StateKernel(update_fold, prepare=prepare_fold),
+}
