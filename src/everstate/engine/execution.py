@@ -117,7 +117,7 @@ class SparkExecution:
             end=end,
             tables=kept_tables(unit),
             checked_ms=wall_clock(),
-            past=past_of(output, log, self._position),
+            past=past_of(output, log, self._position, closed=closed),
             ids={topic: known for topic, known in generation.topics.items() if topic in unit.topics},
         )
         self._sink = Sink(

@@ -275,7 +275,7 @@ def resumable_unit(output: str, generation: Generation, site: Site) -> Unit:
     prepared(unit, generation, site)
     last = log.last_commit(unit.service, output, generation.name)
     stands = last.end if last is not None else generation.initial
-    for topic in unread(log, unit.service, site.home, unit.topics, stands, generation.missing):
+    for topic in unread(log, unit.service, site.home, unit.topics, stands, generation):
         raise StateError(
             f"generation {generation.number} of {output!r} has not read all of topic {topic!r}, and the rest is gone",
             hint="It has to be recalculated: run the version of the file that it was deployed from.",

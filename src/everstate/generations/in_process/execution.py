@@ -96,7 +96,7 @@ class InProcessExecution:
         self._unit: Unit = silenced(unit) if course.closed and not course.effects else unit
         ordered = course.closed and bool(unit.order_sensitive)
         self._stops = log.order(unit.service, output.name, unit.topics) if ordered else Stops.of([])
-        self._past: Past = past_of(output, log, self.position)
+        self._past: Past = past_of(output, log, self.position, closed=course.closed)
         written = () if course.closed else (output.name, dead_letter_topic(output.name))
         self._ids = {topic: known for topic, known in generation.topics.items() if topic in (*unit.topics, *written)}
         self._recording = self._recorded() if course.recorded else None

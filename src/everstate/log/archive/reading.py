@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _DOCUMENT: Final = "history/"
 _LOCATION: Final = "history:"
+#: Before the location of a split that must not have lost a record; Spark passes on the fields that a split has.
+_EVERY: Final = "every:"
 #: A topic's beginning may move on between two looks, but not all the time.
 _ATTEMPTS: Final = 5
 
@@ -36,12 +38,14 @@ class Past:
         folder: Of the service's state.
         whole: Topics of which the archive is read for all that it has: it knows what compaction has removed.
         missing: What is known to be gone, and done without.
+        every: Topics of which compaction must not take a record before it is read.
     """
 
     service: str
     folder: str
     whole: tuple[str, ...] = ()
     missing: Gaps = field(default_factory=dict)
+    every: tuple[str, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """As plain values."""
@@ -50,7 +54,8 @@ class Past:
     @classmethod
     def from_document(cls, known: dict[str, Any]) -> Past:
         """From the values of `to_document`, also after they were JSON."""
-        return cls(**{**known, "whole": tuple(known["whole"]), "missing": gaps_from(known["missing"])})
+        lists = {name: tuple(known[name]) for name in ("whole", "every")}
+        return cls(**{**known, **lists, "missing": gaps_from(known["missing"])})
 
 
 def document(topic: str) -> str:
@@ -89,7 +94,7 @@ def splits(log: Log, past: Past, topic: str, partition: int, start: int, end: in
     """
     if topic not in past.whole:
         try:
-            return log.splits(topic, partition, start, end, max_records=max_records)
+            return _of_log(log, past, Split(topic, partition, start, end, ""), max_records)
         except OffsetOutOfRangeError:
             if log.begin_offsets([topic])[topic][partition] <= start:
                 raise
@@ -114,11 +119,30 @@ def _pieces(log: Log, past: Past, wanted: Split, max_records: int) -> Iterator[S
             yield from _cut(past, file, topic, partition, (position, until), max_records)
         elif position >= begin:
             until = _next(part, position, wanted.end) if topic in past.whole else wanted.end
-            yield from log.splits(topic, partition, position, until, max_records=max_records)
+            yield from _of_log(log, past, replace(wanted, start=position, end=until), max_records)
         else:
             until = min(begin, _next(part, position, wanted.end))
             _require_known(past, topic, partition, (position, until))
         position = until
+
+
+def _of_log(log: Log, past: Past, wanted: Split, max_records: int) -> list[Split]:
+    topic, partition, start, end = wanted.topic, wanted.partition, wanted.start, wanted.end
+    found = log.splits(topic, partition, start, end, max_records=max_records)
+    if topic not in past.every:
+        return found
+    if sum(split.end - split.start for split in found) < end - start:
+        raise _compacted(wanted)
+    return [replace(split, location=_EVERY + split.location) for split in found]
+
+
+def _compacted(split: Split) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"records from offset {split.start} to {split.end - 1} of topic {split.topic!r}, partition {split.partition} "
+        "are gone: compaction has removed them before they were read, and a step depends on every record",
+        hint="See what is left and continue with that: everstate plan SERVICE.py. A source declared with "
+        "keep_history=True is archived before its records go.",
+    )
 
 
 def _next(part: PartitionArchive, position: int, end: int) -> int:
@@ -146,8 +170,14 @@ def read_split(log: Log, split: Split) -> pl.DataFrame:
     """The records of a split, wherever they are.
 
     Raises:
+        OffsetOutOfRangeError: If compaction has taken a record that must not be missed.
         SegmentDamagedError: If a file is not what was written, or gone.
     """
+    if split.location.startswith(_EVERY):
+        found_all = log.read_split(replace(split, location=split.location.removeprefix(_EVERY)))
+        if len(found_all) < split.end - split.start:
+            raise _compacted(split)
+        return found_all
     if not split.location.startswith(_LOCATION):
         return log.read_split(split)
     service, folder, fields = json.loads(split.location.removeprefix(_LOCATION))
