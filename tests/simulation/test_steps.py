@@ -11,7 +11,7 @@ import everstate as es
 from everstate import col
 from everstate.errors import FencedError
 from everstate.generations.deploy.options import Wishes
-from everstate.generations.deploy.run import Ending, Run
+from everstate.generations.deploy.run import Run
 from everstate.generations.registry import Registry
 from everstate.plan.document import to_json
 from everstate.plan.steps import Build, CarryOver, Convert, Discard, Publish, Step
@@ -85,7 +85,7 @@ def counting(world: World, limit: int) -> Process:
     rows = app.stream("payments", key="account", schema={"id": int, "amount": int}).filter(col("amount") >= limit)
     rows.group_by("account").agg(payments=es.count()).to("balances", on_change="continue")
     process = world.process(0)
-    return replace(process, run=Run(app, process.site, Wishes(), Ending()))
+    return replace(process, run=Run(app, Wishes()).at(process.site))
 
 
 def test_rollout_of_a_version_that_goes_on_with_its_state_discards_what_was_being_built():

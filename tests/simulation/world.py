@@ -19,7 +19,7 @@ from everstate.errors import FencedError, LeaseError
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
 from everstate.generations.deploy.options import Wishes
-from everstate.generations.deploy.run import Ending, Run
+from everstate.generations.deploy.run import Run
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.deploy.site import Site
 from everstate.generations.generation import Status, own_topics
@@ -107,18 +107,18 @@ class World:
         self.started += 1
         log = self.log.process(Holder("host", 1000 + self.started, float(self.started)))
         settings = Settings(approval="approve", recalculation_records=7, max_records=5)
-        ending = Ending()
+        run = Run(shop.service(self.version(version)), Wishes(**wishes))
         site = Site(
             log=log,
             home=_NOWHERE,
             registry=Registry(log, SERVICE),
-            leases=Leases(log, SERVICE, 0, ending.lost, [], farewell=0),
+            leases=Leases(log, SERVICE, 0, run.ending.lost, [], farewell=0),
             settings=settings,
             comparisons=Comparisons(log),
             executor=self.executor(log, _NOWHERE, settings, self.kept),
             samples=False,
         )
-        return Process(log, Run(shop.service(self.version(version)), site, Wishes(**wishes), ending), site)
+        return Process(log, run.at(site), site)
 
     def deploy(
         self, version: int | Version, at: Point | None = None, then: Callable[[], None] | None = None, **wishes

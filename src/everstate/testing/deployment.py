@@ -15,7 +15,7 @@ from everstate.errors import EverstateError
 from everstate.fingerprints import outline, print_unit
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
-from everstate.generations.deploy.run import Ending, Run
+from everstate.generations.deploy.run import Run
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.deploy.site import Site
 from everstate.generations.in_process.executor import InProcessExecutor
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.executor import Execution
     from everstate.generations.deploy.options import Wishes
+    from everstate.generations.deploy.run import Ending
     from everstate.generations.in_process.execution import InProcessExecution
     from everstate.generations.in_process.kept import Kept
     from everstate.log.descriptions import Lease, Record
@@ -107,9 +108,9 @@ class Deployment:
             self.topics.ensure(topic)
         if self._lease is not None:
             self.topics.release(self._lease)  # the run before has ended
-        ending = Ending()
-        site = self._site(service.name, approval, ending)
-        run = Run(service, site, wishes, ending, prints)
+        run = Run(service, wishes, prints)
+        site = self._site(service.name, approval, run.ending)
+        run.at(site)
         planned = run.begin()
         shown = _Shown()
         with run.rollout(planned, shown.of, lambda: None) as rollout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from everstate.cli.service_file import load_service
-from everstate.engine.operation import Operation
+from everstate.engine.spark_run import SparkRun
 from everstate.generations.deploy import steps
 from everstate.generations.deploy.outputs import create_own_topics, create_topics
 from everstate.generations.generation import Status
@@ -39,12 +39,12 @@ def deploy(file: Path, url: str, **config: object) -> None:
 
 
 def _deploy(file: Path, url: str, config: dict[str, object], *, publish: bool) -> None:
-    operation = Operation(load_service(file, config=config), log=url)
-    with operation.site() as site:
-        create_topics(operation.service.units(), site.log, operation.service.on_error)
+    with SparkRun(load_service(file, config=config), log=url) as run:
+        site = run.site
+        create_topics(run.service.units(), site.log, run.service.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        planned = operation.run(site).plan()
+        planned = run.plan()
         for action in planned.plan.actions:
             if isinstance(action, Begin):
                 steps.begin(planned, action.output, site)

@@ -60,15 +60,14 @@ def run(  # noqa: PLR0913 - each option is a parameter, or a group of them
 
 
 def _dry_run(service: Service, log: str, given: RunOptions) -> None:
-    from everstate.engine.operation import Operation  # noqa: PLC0415 - a mistake in the file shows first
+    from everstate.engine.spark_run import SparkRun  # noqa: PLC0415 - a mistake in the file shows first
     from everstate.generations.deploy.planning import require_no_drift  # noqa: PLC0415 - as above
 
     given["log"] = log
-    operation = Operation(service, **given)
-    with operation.site() as site:
-        planned = operation.run(site).plan()
-        if operation.wishes.plan is not None:
-            require_no_drift(operation.wishes.plan, planned)
-    print_plan(planned.plan, operation.settings)
+    with SparkRun(service, **given) as run:
+        planned = run.plan()
+        if run.wishes.plan is not None:
+            require_no_drift(run.wishes.plan, planned)
+    print_plan(planned.plan, run.settings)
     for refused in planned.plan.refusals:
         raise typer.Exit(exit_code(refused.error()))

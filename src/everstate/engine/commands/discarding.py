@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Unpack
 
-from everstate.engine.operation import Operation
+from everstate.engine.spark_run import SparkRun
 from everstate.errors import GenerationError
 from everstate.generations.deploy import steps
 from everstate.generations.generation import BUILDING, Status
@@ -30,7 +30,7 @@ def discard(
         output: The output's topic.
         number: Which generation; by default the one that is being built or was prepared.
         dry_run: Only say which one it would be.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
 
     Returns:
         The generation as it was.
@@ -39,12 +39,12 @@ def discard(
         GenerationError: If there is no such generation, or it is the active one.
         LeaseHeldError: If another process is building a generation of the service.
     """
-    operation = Operation(service, **given)
-    with operation.site() as site:
+    with SparkRun(service, **given) as run:
+        site = run.site
         if dry_run:
-            return _found(site, output, number, operation.wishes.file)
+            return _found(site, output, number, run.wishes.file)
         site.leases.take_building()
-        generation = _found(site, output, number, operation.wishes.file)
+        generation = _found(site, output, number, run.wishes.file)
         if generation.status in BUILDING:
             steps.discard(output, generation.number, site, _WHY)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
-from everstate.engine.operation import Operation
+from everstate.engine.spark_run import SparkRun
 from everstate.generations.generation import Status, own_dead_letters, own_topic
 from everstate.schema.topic_names import dead_letter_topic
 
@@ -61,10 +61,10 @@ def inventory(service: Service, **given: Unpack[RunOptions]) -> Inventory:
 
     Args:
         service: The service.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
     """
-    operation = Operation(service, **given)
-    with operation.site() as site:
+    with SparkRun(service, **given) as run:
+        site = run.site
         histories = dict(sorted(site.registry.histories().items()))
         entries = [_entry(name, generation, site) for name, h in histories.items() for generation in h.generations]
         return Inventory(tuple(entries), {name: site.registry.audit(name) for name in histories})

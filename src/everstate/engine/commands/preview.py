@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from everstate.engine.commands.explanation import outcome, with_records
-from everstate.engine.operation import Operation
 from everstate.engine.signals import stopping_on_signals
+from everstate.engine.spark_run import SparkRun
 from everstate.formats.registry import trying
 from everstate.formats.values import register
 from everstate.generations.compare.difference import Difference, difference
@@ -45,11 +45,10 @@ def plan_service(service: Service, **given: Unpack[RunOptions]) -> Plan:
 
     Args:
         service: The service.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
     """
-    operation = Operation(service, **given)
-    with operation.site() as site:
-        return operation.run(site).plan().plan
+    with SparkRun(service, **given) as run:
+        return run.plan().plan
 
 
 def preview_service(
@@ -63,7 +62,7 @@ def preview_service(
         service: The service.
         every: Not samples, but all differences, and their whole values.
         key: A key to be explained.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
 
     Returns:
         The plan with a preview of each output that has something to be compared with; without one if it is refused.
@@ -73,23 +72,22 @@ def preview_service(
         KeyboardInterrupt: If it was stopped; what has been built is gone on with next time.
         EverstateError: If an output cannot be recalculated.
     """
-    operation = Operation(service, **given)
-    with stopping_on_signals(operation.ending.stopping), operation.site() as site:
-        run = operation.run(site)
-        now = run.plan().plan
+    run = SparkRun(service, **given)
+    with stopping_on_signals(run.ending.stopping), run:
+        site, now = run.site, run.plan().plan
         if not now.changes or now.refusals:
             return now
         site.leases.take_building()
         planned = run.plan()
         actions = [action for action in planned.plan.changes if _comparable(action, planned, site.log)]
-        if _is_short(actions, operation.settings.preview_records):
+        if _is_short(actions, run.settings.preview_records):
             with trying():
-                previews = _in_process(operation, site, planned, actions, every=every, key=key)
+                previews = _in_process(run, planned, actions, every=every, key=key)
         else:
             # What is built here is kept, so that what it has written needs its number.
             for unit in [planned.units[action.output] for action in actions if action.output in planned.units]:
                 register(unit.output.record, unit.output.format)
-            with operation.rollout(run, planned) as rollout:
+            with run.carrying_out(planned) as rollout:
                 _prepare(rollout, actions)
             previews = tuple(_preview(action, planned, site, every=every, key=key) for action in actions)
         if key is not None:
@@ -111,14 +109,13 @@ def _is_short(actions: Sequence[Action], most: int) -> bool:
 
 
 def _in_process(
-    operation: Operation, site: Site, planned: Planned, actions: Sequence[Action], *, every: bool, key: str | None
+    run: SparkRun, planned: Planned, actions: Sequence[Action], *, every: bool, key: str | None
 ) -> tuple[Preview, ...]:
     """Recalculate here and now; what was built is of no use to Spark, and goes."""
+    site = run.site
     here = replace(site, executor=InProcessExecutor(site.log, site.home, site.settings))
     try:
-        with operation.run(here).rollout(
-            planned, lambda changes: operation.progress(changes, here), lambda: None
-        ) as rollout:
+        with run.elsewhere(here).rollout(planned, run.progress, lambda: None) as rollout:
             _prepare(rollout, actions)
         found = (_preview(action, planned, here, every=every, key=key) for action in actions)
         return tuple(replace(preview, generation=None, kept=preview.generation is None) for preview in found)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Unpack
 
-from everstate.engine.operation import Operation
 from everstate.engine.signals import stopping_on_signals
+from everstate.engine.spark_run import SparkRun
 from everstate.errors import ConfigurationError, GenerationError, LeaseHeldError, StateError
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.noted import Notes
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from everstate.dsl.service import Service
     from everstate.generations.deploy.options import RunOptions
+    from everstate.generations.deploy.run import Run
     from everstate.generations.deploy.site import Site
     from everstate.generations.generation import Generation, History
     from everstate.plan.differences import Difference
@@ -62,15 +63,14 @@ def plan_rollback(
         service: The service.
         outputs: Which outputs; may be left out if only one has something to go back to.
         to: Number of the generation; by default the one that was active last.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
 
     Raises:
         GenerationError: If there is no generation to go back to, or its state is gone.
         ConfigurationError: If it is not clear which output is meant.
     """
-    operation = Operation(service, **given)
-    with operation.site() as site:
-        return _plan(operation, site, outputs, to).plan
+    with SparkRun(service, **given) as run:
+        return _plan(run, outputs, to).plan
 
 
 def roll_back(
@@ -82,36 +82,37 @@ def roll_back(
         service: The service; its outputs need not be those of the generation.
         outputs: As for `plan_rollback`.
         to: As for `plan_rollback`.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
 
     Raises:
         GenerationError: As for `plan_rollback`.
         ApprovalNeededError: If it would remove much.
         KeyboardInterrupt: If it was stopped before the cutover.
     """
-    operation = Operation(service, **given)
-    with stopping_on_signals(operation.ending.stopping), operation.site() as site:
-        _plan(operation, site, outputs, to)  # before anyone is replaced
-        _take_building(site)
-        planned = _plan(operation, site, outputs, to)
-        with operation.rollout(operation.run(site), planned, runs=False) as rollout:
+    run = SparkRun(service, **given)
+    with stopping_on_signals(run.ending.stopping), run:
+        _plan(run, outputs, to)  # before anyone is replaced
+        _take_building(run.site)
+        planned = _plan(run, outputs, to)
+        with run.carrying_out(planned, runs=False) as rollout:
             if not rollout.replace():
                 raise KeyboardInterrupt
-        return [_restored(operation, site, action) for action in planned.plan.actions if isinstance(action, Restore)]
+        return [_restored(run, action) for action in planned.plan.actions if isinstance(action, Restore)]
 
 
-def _plan(operation: Operation, site: Site, outputs: Sequence[str], to: int | None) -> Planned:
+def _plan(run: Run, outputs: Sequence[str], to: int | None) -> Planned:
+    site = run.site
     histories = site.registry.histories()
     targets = {output: _target(histories[output], to) for output in _chosen(histories, outputs, to)}
     units = {output: _unit(output, generation, site) for output, generation in targets.items()}
     order = levels(list(units.values()))
     actions = tuple(_action(histories[output], targets[output], units[output], site) for output in order)
     return Planned(
-        plan=Plan(operation.service.name, actions, operation.wishes.options(None)),
+        plan=Plan(run.service.name, actions, run.wishes.options(None)),
         units={output: units[output] for output in order},
         prints={output: UnitPrint.from_json(targets[output].description) for output in order},
         histories=histories,
-        policy=operation.service.on_error,
+        policy=run.service.on_error,
     )
 
 
@@ -218,10 +219,10 @@ def _take_building(site: Site) -> None:
                     steps.discard(output, history.building.number, site, "another process rolls back")
 
 
-def _restored(operation: Operation, site: Site, action: Restore) -> Restored:
-    history = site.registry.read(action.output)
+def _restored(run: Run, action: Restore) -> Restored:
+    history = run.site.registry.read(action.output)
     events = [e for e in history.audit if e.generation == action.generation and e.what == Status.ACTIVE]
-    service = operation.service
+    service = run.service
     fingerprints = {
         unit.output.topic: print_unit(unit, policy=service.on_error, settings=service.configuration).fingerprint
         for unit in service.units()

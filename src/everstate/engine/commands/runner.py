@@ -7,8 +7,8 @@ import threading
 from typing import TYPE_CHECKING, Final, Unpack
 
 from everstate.engine.farewell import replaced, stopped
-from everstate.engine.operation import Operation
 from everstate.engine.signals import raise_stopped, stopping_on_signals
+from everstate.engine.spark_run import SparkRun
 from everstate.errors import TakenOverError
 from everstate.generations.state.belonging import remember_log
 from everstate.generations.state.folder import prepare_home
@@ -33,14 +33,14 @@ class Runner:
     Args:
         service: What to run.
         announce: Called with the plan before anything is done.
-        given: As for `Operation`.
+        given: As for `SparkRun`.
     """
 
     def __init__(
         self, service: Service, *, announce: Callable[[Plan], None] | None = None, **given: Unpack[RunOptions]
     ) -> None:
-        self._operation = Operation(service, **given)
-        self.settings = self._operation.settings
+        self._run = SparkRun(service, **given)
+        self.settings = self._run.settings
         self._announce = announce
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -60,7 +60,7 @@ class Runner:
             ApprovalNeededError: If a cutover has to be approved first.
             EverstateError: If an output fails; the others have been stopped in an orderly way.
         """
-        with stopping_on_signals(self._operation.ending.stopping) as received:
+        with stopping_on_signals(self._run.ending.stopping) as received:
             done = self._execute(once=once)
         if not done:
             raise_stopped(received)
@@ -71,7 +71,7 @@ class Runner:
         Raises:
             EverstateError: If the service cannot be started.
         """
-        name = f"everstate-{self._operation.service.name}"
+        name = f"everstate-{self._run.service.name}"
         self._thread = threading.Thread(target=self._in_background, name=name, daemon=True)
         self._thread.start()
         while not self._started.wait(_LOOK_S):
@@ -87,7 +87,7 @@ class Runner:
         Raises:
             EverstateError: If the service failed while it ran in the background.
         """
-        self._operation.ending.stopping.set()
+        self._run.ending.stopping.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -102,31 +102,30 @@ class Runner:
 
     def _execute(self, *, once: bool) -> bool:
         """Run; says whether all was done that was to be."""
-        operation = self._operation
+        run = self._run
         try:
-            with operation.site() as site:
-                return self._at(site, once=once)
+            with run:
+                return self._carry_out(run, once=once)
         except TakenOverError as error:
             if once:
                 raise
-            operation.say(replaced(error, operation.service.name, this_process().host))
+            run.say(replaced(error, run.service.name, this_process().host))
             return True
 
-    def _at(self, site: Site, *, once: bool) -> bool:
-        operation, stopping = self._operation, self._operation.ending.stopping
+    def _carry_out(self, run: SparkRun, *, once: bool) -> bool:
+        site, stopping = run.site, run.ending.stopping
         prepare_home(site.home)
-        run = operation.run(site)
         planned = run.begin(self._announce)
         remember_log(site.home, site.log)
-        with operation.rollout(run, planned, self._started) as rollout:
+        with run.carrying_out(planned, self._started) as rollout:
             if once:
                 rollout.drain()
             else:
                 rollout.follow()
             asked = stopping.is_set()
         if asked:
-            for line in stopped(operation.done(), _building(site), operation.again(once=once)):
-                operation.say(line)
+            for line in stopped(run.done(), _building(site), run.again(once=once)):
+                run.say(line)
         return not (once and asked)
 
 

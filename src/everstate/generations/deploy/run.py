@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from everstate.errors import EverstateError, LeaseHeldError
 from everstate.generations.deploy.change import Changes
@@ -61,32 +61,41 @@ class Run:
 
     Args:
         service: The service.
-        site: Where.
+        wishes: What is asked for.
+        prints: What its outputs are, by topic; by default what they are when a plan is first made.
+
+    Attributes:
+        service: The service.
         wishes: What is asked for.
         ending: When it has to stop.
-        prints: What its outputs are, by topic; by default what they are when a plan is first made.
+        site: Where it takes place; known once it is at work (see `at`).
     """
 
-    def __init__(
-        self,
-        service: Service,
-        site: Site,
-        wishes: Wishes,
-        ending: Ending,
-        prints: Mapping[str, UnitPrint] | None = None,
-    ) -> None:
+    site: Site
+
+    def __init__(self, service: Service, wishes: Wishes, prints: Mapping[str, UnitPrint] | None = None) -> None:
         self.service = service
-        self.site = site
-        self._wishes = wishes
-        self._ending = ending
-        self._net = Net(site.folder, site.code)
+        self.wishes = wishes
+        self.ending = Ending()
         self._prints = prints
+
+    def at(self, site: Site) -> Self:
+        """Begin to work at a site; returns itself."""
+        self.site = site
+        self._net = Net(site.folder, site.code)
+        return self
+
+    def elsewhere(self, site: Site) -> Run:
+        """The same at another site; it ends when this one has to."""
+        other = Run(self.service, self.wishes, self._prints).at(site)
+        other.ending = self.ending
+        return other
 
     def plan(self) -> Planned:
         """What happens if the service is started now; changes nothing."""
         if self._prints is None:
             self._prints = prints_of(self.service)
-        options = self._wishes.options(self.site.settings.shards)
+        options = self.wishes.options(self.site.settings.shards)
         return make_plan(self.service, self.site, options, self._net, self._prints)
 
     def begin(self, announce: Callable[[Plan], None] | None = None) -> Planned:
@@ -109,7 +118,7 @@ class Run:
         create_topics(self.service.units(), self.site.log, self.service.on_error)
         try:
             with self._alone():
-                planned = take_leases(self._possible, self.site, self._wishes)
+                planned = take_leases(self._possible, self.site, self.wishes)
         except LeaseHeldError as error:
             ways = "With --standby this process waits until that one has ended; with --take-over it takes its place."
             raise LeaseHeldError(error.message, hint=f"{error.hint} {ways}") from error
@@ -132,8 +141,8 @@ class Run:
         planned = self.plan()
         require_sources(self.service.units(), self.site.log)
         require_possible(planned)
-        if self._wishes.plan is not None:
-            require_no_drift(self._wishes.plan, planned)
+        if self.wishes.plan is not None:
+            require_no_drift(self.wishes.plan, planned)
         return planned
 
     @contextlib.contextmanager
@@ -157,17 +166,17 @@ class Run:
         """
         site = self.site
         checked = unchanged(planned, site) if site.leases.publishes() else {}
-        changes = Changes.of(planned, site, self._wishes, checked)
+        changes = Changes.of(planned, site, self.wishes, checked)
         site.leases.report_with(Reporter(changes))
         with display(changes) as shown:
             started = started or threading.Event()
-            rollout = Rollout(changes, site, self._wishes, shown, look, self._ending.stopping, started)
+            rollout = Rollout(changes, site, self.wishes, shown, look, self.ending.stopping, started)
             with self._wound_down(rollout):
                 yield rollout
 
     @contextlib.contextmanager
     def _wound_down(self, rollout: Rollout) -> Iterator[None]:
-        ending = self._ending
+        ending = self.ending
         try:
             with self._alone():
                 yield

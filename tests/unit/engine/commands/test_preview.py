@@ -6,7 +6,7 @@ import pytest
 import everstate as es
 from everstate import col
 from everstate.engine.commands.preview import plan_service, preview_service
-from everstate.engine.operation import Operation
+from everstate.engine.spark_run import SparkRun
 from everstate.errors import LeaseHeldError
 from everstate.generations.deploy.outputs import create_topics
 from everstate.generations.generation import build_lease
@@ -37,12 +37,12 @@ def service(*outputs, least=0):
 def deploy(app, log):
     from everstate.generations.deploy import steps
 
-    operation = Operation(app, log=log.url)
-    with operation.site() as site:
+    with SparkRun(app, log=log.url) as run:
+        site = run.site
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        planned = operation.run(site).plan()
+        planned = run.plan()
         for output in planned.units:
             steps.begin(planned, output, site)
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import everstate as es
-from everstate.engine import operation
+from everstate.engine import spark_run
 from everstate.engine.commands.runner import Runner
 from everstate.errors import FencedError, TakenOverError
 from everstate.generations.deploy.heartbeat import as_lost
@@ -37,7 +37,7 @@ class Here(InProcessExecutor):
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
-    monkeypatch.setattr(operation, "SparkExecutor", Here)
+    monkeypatch.setattr(spark_run, "SparkExecutor", Here)
     opened = open_log(tmp_path / "log")
     opened.create_topic("clicks", TopicConfig(partitions=2))
     send(opened, 6)

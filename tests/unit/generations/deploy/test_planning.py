@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import everstate as es
-from everstate.engine.operation import Operation
+from everstate.engine.spark_run import SparkRun
 from everstate.errors import (
     HistoryTruncatedError,
     LogError,
@@ -43,20 +43,19 @@ def service(factor=1):
 
 
 def planned(app, log, **given):
-    operation = Operation(app, log=log.url, **given)
-    with operation.site() as site:
-        return operation.run(site).plan()
+    with SparkRun(app, log=log.url, **given) as run:
+        return run.plan()
 
 
 def deploy(app, log):
     from everstate.generations.deploy import steps
 
-    operation = Operation(app, log=log.url)
-    with operation.site() as site:
+    with SparkRun(app, log=log.url) as run:
+        site = run.site
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        steps.begin(operation.run(site).plan(), "hits", site)
+        steps.begin(run.plan(), "hits", site)
 
 
 def send_and_forget(log):
@@ -108,8 +107,8 @@ def test_lost_history_is_refused_unless_it_is_accepted_by_name(log):
 def test_generation_that_has_not_read_what_is_gone_cannot_be_gone_on_with(log):
     deploy(service(), log)
     generation = Registry(log, "svc").read("hits").active
-    operation = Operation(service(), log=log.url)
-    with operation.site() as site:
+    with SparkRun(service(), log=log.url) as run:
+        site = run.site
         assert resumable_unit("hits", generation, site).topics == ("in",)
         send_and_forget(log)
         with pytest.raises(StateError, match="has not read all of topic 'in'"):
@@ -132,9 +131,11 @@ def test_source_that_is_created_again_is_a_difference_and_its_state_is_of_no_use
     again(log, "in")
     found = action(service(), log)
     assert (found.kind, [str(d.category) for d in found.differences]) == ("recalculate", ["recreated source topic"])
-    operation = Operation(service(), log=log.url)
-    with operation.site() as site, pytest.raises(TopicRecreatedError, match="topic 'in' was deleted and created again"):
-        resumable_unit("hits", generation, site)
+    with (
+        SparkRun(service(), log=log.url) as run,
+        pytest.raises(TopicRecreatedError, match="topic 'in' was deleted and created again"),
+    ):
+        resumable_unit("hits", generation, run.site)
 
 
 def test_output_topic_that_is_deleted_or_created_again_or_emptied_is_a_difference(log):
@@ -210,10 +211,10 @@ def test_output_that_is_no_longer_declared_is_retired_although_its_topic_was_del
     log.delete_topic("hits")
     app = es.Service("svc", shards=1)
     app.stream("in", schema={"n": int}).to("other")
-    operation = Operation(app, log=log.url)
-    with operation.site() as site:
+    with SparkRun(app, log=log.url) as run:
+        site = run.site
         site.leases.take_publishing()
         site.leases.take_building()
-        assert operation.run(site).plan().plan.action("hits").steps == (Withdraw("hits", 1),)
+        assert run.plan().plan.action("hits").steps == (Withdraw("hits", 1),)
         steps.retire("hits", site, keep_topic=False)
     assert Registry(log, "svc").read("hits").active is None

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import everstate as es
-from everstate.engine.operation import Operation
+from everstate.engine.spark_run import SparkRun
 from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.deploy import steps
 from everstate.generations.deploy.outputs import create_topics
@@ -46,12 +46,12 @@ def log(tmp_path):
 
 
 def deploy(app, log):
-    operation = Operation(app, log=log.url)
-    with operation.site() as site:
+    with SparkRun(app, log=log.url) as run:
+        site = run.site
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        steps.begin(operation.run(site).plan(), "out", site)
+        steps.begin(run.plan(), "out", site)
         sample(app, log, site.home)
 
 
@@ -64,9 +64,9 @@ def sample(app, log, home):
 
 
 def planned(app, log):
-    operation = Operation(app, log=log.url)
-    with operation.site() as site:
-        return operation.run(site).plan().plan.action("out"), site.home
+    with SparkRun(app, log=log.url) as run:
+        site = run.site
+        return run.plan().plan.action("out"), site.home
 
 
 def note_missed(log, step):
@@ -112,9 +112,7 @@ def test_samples_are_evaluated_once_by_a_process_that_plans_several_times(log, m
     calls = []
     known = samples.mismatch
     monkeypatch.setattr(samples, "mismatch", lambda *given: calls.append(1) or known(*given))
-    operation = Operation(service(), log=log.url)
-    with operation.site() as site:
-        run = operation.run(site)
+    with SparkRun(service(), log=log.url) as run:
         for _ in range(3):
             run.plan()
     assert len(calls) == 1

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from everstate.engine.executor import SparkExecutor
 from everstate.engine.limits import Limits, watched_folders
@@ -18,7 +18,7 @@ from everstate.errors.texts import printable
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
 from everstate.generations.deploy.options import Wishes
-from everstate.generations.deploy.run import Ending, Run
+from everstate.generations.deploy.run import Run
 from everstate.generations.deploy.settings import Settings, log_address
 from everstate.generations.deploy.site import Site
 from everstate.generations.registry import Registry
@@ -31,6 +31,7 @@ from everstate.schema.topic_names import dead_letter_topic
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
 
     from pyspark.sql import SparkSession
 
@@ -45,15 +46,17 @@ if TYPE_CHECKING:
     from everstate.topology.unit import Unit
 
 
-class Operation:
-    """Something that a process does with a service: run it, preview a change, go back.
+class SparkRun(Run):
+    """Something that a process does with a service on Spark: run it, preview a change, go back.
+
+    It is a context: the log is open and `site` is known inside of it; leases are given back at its end.
 
     Args:
         service: The service.
         given: Where (`log`; see `log_address`), how (the names of `Settings`) and what for (those of `Wishes`); `show`
             is False for silence, by default a table on a terminal, else a line now and then; with `asks`, whoever is at
             the terminal is asked whether a cutover that has to be approved may go on; `session` is one of
-            `start_session` to work in, which stays, without it the operation has one of its own.
+            `start_session` to work in, which stays, without it the run has one of its own.
     """
 
     def __init__(self, service: Service, **given: Unpack[RunOptions]) -> None:
@@ -63,57 +66,58 @@ class Operation:
         self._session: SparkSession | None = options.pop("session", None)
         self._asks: bool = options.pop("asks", False)
         wishes: Wishes = options.pop("wishes", None) or Wishes()
-        self.wishes = wishes.asking(**{name: options.pop(name) for name in Wishes.names() & options.keys()})
+        wishes = wishes.asking(**{name: options.pop(name) for name in Wishes.names() & options.keys()})
+        super().__init__(service, wishes)
         own = {"state_dir": service.state_dir, "shards": service.shards}
         settings = Settings.resolve(options, service=own)
-        self.settings = replace(settings, shards=self.wishes.options(settings.shards).shards)
-        self.service = service
-        self.ending = Ending()
+        self.settings = replace(settings, shards=wishes.options(settings.shards).shards)
         self._shown: Progress | None = None
+        self._open = contextlib.ExitStack()
 
-    @contextlib.contextmanager
-    def site(self) -> Iterator[Site]:
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as opened:
+            self.at(self._site(opened))
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def _site(self, opened: contextlib.ExitStack) -> Site:
         """The log and, when they are taken, the leases; given back at the end."""
         name = self.service.name
         home = service_folder(self.settings.state_dir, self._address, name)
         log = open_log(self._address, staging=home / STAGING)
-        try:
-            topics = sorted({topic for unit in self.service.units() for topic in _touched(unit)})
-            check_log(home, log)
-            leases = Leases(log, name, self.settings.heartbeat, self.ending.lost, topics, self._archiving(log, home))
-            self._executor = SparkExecutor(log, home, self.settings, name=f"everstate {name}", session=self._session)
-            try:
-                yield Site(
-                    log=log,
-                    home=home,
-                    registry=Registry(log, name),
-                    leases=leases,
-                    settings=self.settings,
-                    comparisons=Comparisons(log),
-                    executor=self._executor,
-                )
-            finally:
-                leases.release()
-        finally:
-            log.close()
+        opened.callback(log.close)
+        topics = sorted({topic for unit in self.service.units() for topic in _touched(unit)})
+        check_log(home, log)
+        leases = Leases(log, name, self.settings.heartbeat, self.ending.lost, topics, self._archiving(log, home))
+        opened.callback(leases.release)
+        self._executor = SparkExecutor(log, home, self.settings, name=f"everstate {name}", session=self._session)
+        return Site(
+            log=log,
+            home=home,
+            registry=Registry(log, name),
+            leases=leases,
+            settings=self.settings,
+            comparisons=Comparisons(log),
+            executor=self._executor,
+        )
 
     def _archiving(self, log: Log, home: Path) -> Callable[[Lease], Archiving] | None:
         """What archives the sources that are to be kept."""
         topics = self.service.kept_topics
         return (lambda lease: Archiving(Archivist(log, lease, home), topics)) if topics else None
 
-    def run(self, site: Site) -> Run:
-        """The course of it, at a site."""
-        return Run(self.service, site, self.wishes, self.ending)
-
     @contextlib.contextmanager
-    def rollout(
-        self, run: Run, planned: Planned, started: threading.Event | None = None, *, runs: bool = True
+    def carrying_out(
+        self, planned: Planned, started: threading.Event | None = None, *, runs: bool = True
     ) -> Iterator[Rollout]:
         """What carries a plan out on Spark; at the end everything is stopped in an orderly way.
 
         Args:
-            run: What it is part of.
             planned: The plan.
             started: Set when the service's queries have been started.
             runs: Spark is needed in any case, and started at once.
@@ -126,18 +130,18 @@ class Operation:
         def shown(changes: Changes) -> Iterator[Progress]:
             if runs:
                 self._executor.begin()
-            with self.progress(changes, run.site) as progress:
+            with self.progress(changes) as progress:
                 yield progress
 
         try:
-            with run.rollout(planned, shown, self._limits(run.site).look, started) as rollout:
+            with self.rollout(planned, shown, self._limits().look, started) as rollout:
                 yield rollout
         finally:
             self._executor.stop()
 
-    def progress(self, changes: Changes, site: Site) -> Progress:
+    def progress(self, changes: Changes) -> Progress:
         """Shows what runs."""
-        self._shown = Progress(changes, site.log, show=self._show, asks=self._asks, service=self.service.name)
+        self._shown = Progress(changes, self.site.log, show=self._show, asks=self._asks, service=self.service.name)
         return self._shown
 
     def done(self) -> Sequence[Line]:
@@ -157,10 +161,11 @@ class Operation:
             return ""
         return f"everstate run {self.wishes.file}{' --once' if once else ''}"
 
-    def _limits(self, site: Site) -> Limits:
+    def _limits(self) -> Limits:
         """What the service could run out of."""
         from everstate.engine.jvm.session import java_process  # noqa: PLC0415 - see above
 
+        site = self.site
         log = None if "://" in site.log.url else Path(site.log.url)
         scratch = self.settings.scratch_dir or Path(tempfile.gettempdir())
         folders = [(site.home, "the state"), (log, "the log"), (scratch, "RocksDB's working files")]
