@@ -29,6 +29,9 @@ KEY: Final = os.environ.setdefault("EVERSTATE_SEAL", os.urandom(32).hex())
 _MARK: Final = "everstate-error:"
 _MARKED: Final = re.compile(re.escape(_MARK) + r"(?P<seal>[0-9a-f]{64}):(?P<code>[A-Za-z0-9+/=]+);")
 
+#: What an error quotes may be a record of megabytes, and Java copies and logs the text many times.
+_LONGEST: Final = 4_000
+
 
 class CarriedError(Exception):
     """An Everstate error on its way from a worker to the driver."""
@@ -40,15 +43,17 @@ def carried() -> Iterator[None]:
     try:
         yield
     except EverstateError as error:
-        raise CarriedError(encoded(error)) from error
+        # Without its cause: that would be written out twice more on the way, with all that it quotes.
+        raise CarriedError(encoded(error)) from None
 
 
 def encoded(error: EverstateError, key: str = KEY) -> str:
     """An error as text that `decoded` finds again inside any other text."""
     place = [error.location.file, error.location.line] if error.location else None
-    document = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "location": place}
+    message = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]} ..."
+    document = {"kind": type(error).__name__, "message": message, "hint": error.hint, "location": place}
     code = base64.b64encode(json.dumps(document).encode()).decode()
-    return f"[{_MARK}{_seal(code, key)}:{code};] {error.message}"
+    return f"[{_MARK}{_seal(code, key)}:{code};] {message}"
 
 
 def decoded(text: str, key: str = KEY) -> EverstateError | None:

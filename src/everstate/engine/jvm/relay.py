@@ -25,14 +25,22 @@ NOISE: Final = (
     "Streaming TransformWithStateInPandas Python worker",
     'Setting default log level to "',
     "To adjust logging level use sc.setLogLevel",
+    "Picked up JAVA_TOOL_OPTIONS",
+    "Picked up _JAVA_OPTIONS",
+    "Picked up JDK_JAVA_OPTIONS",
 )
 
 
 #: What Java writes past its logging: threads that died, complaints of the logging itself, warnings of the machine.
 _JAVA: Final = re.compile(
     r"Exception in thread |Exception: java|\s+at [\w$.]+[\w$<>/.]*\(|Caused by: |\s+\.\.\. \d+ more|\s+Suppressed: "
-    r"|(?:java|javax|jdk|sun|scala|org|io|com|net|py4j)\.[\w.$]+(?:Exception|Error)\b|OpenJDK .*warning"
-    r"|\d{4}-\d\d-\d\d.* (?:ERROR|WARN) "
+    r"|(?:java|javax|jdk|sun|scala|org|io|com|net|py4j)\.[\w.$]+(?:Exception|Error)\b|(?:OpenJDK|Java HotSpot).*warning"
+    r"|\d{4}-\d\d-\d\d.* (?:ERROR|WARN) |SLF4J: |log4j:|WARNING: .*(?:java\.|jdk\.|sun\.|native-access)"
+    r"|PySpark worker failed with exception:|\S*[/\\](?:pyspark|py4j)[/\\]\S+:\d+: \w+Warning: "
+)
+#: What joins a traceback, or a warning and its line of code, to the one before.
+_JOINED: Final = re.compile(
+    r"\s*$|During handling of the above exception|The above exception was the direct cause| {2}\S"
 )
 _TRACEBACK: Final = "Traceback (most recent call last):"
 #: Where the traceback of a worker goes through that failed outside of any user's code.
@@ -57,6 +65,7 @@ class Relay:
         self._target = target
         self._aside = aside
         self._held: list[str] = []
+        self._machinery = False
         self._thread = threading.Thread(target=self._pass_on, name="everstate-relay", daemon=True)
 
     def start(self) -> None:
@@ -76,8 +85,10 @@ class Relay:
                 continue
             if self._aside is None:
                 self._write(line)
-            elif not self._is_of_traceback(line):
-                aside = bool(_JAVA.match(line)) or (aside and not line.strip())
+            elif self._is_of_traceback(line):
+                aside = self._machinery
+            else:
+                aside = bool(_JAVA.match(line)) or (aside and bool(_JOINED.match(line)))
                 (self._aside if aside else self._write)(line)
         self._release()
 
@@ -92,9 +103,9 @@ class Relay:
 
     def _release(self) -> None:
         held, self._held = self._held, []
-        machinery = any(_MACHINERY.search(line) for line in held)
+        self._machinery = any(_MACHINERY.search(line) for line in held)
         for line in held:
-            if machinery and self._aside is not None:
+            if self._machinery and self._aside is not None:
                 self._aside(line)
             else:
                 self._write(line)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from everstate.engine.checkpoint.checkpoint import RETAINED_BATCHES
@@ -91,6 +92,8 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
         # What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_not_from_py4j)
+        for context in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(context).setLevel(logging.CRITICAL)
     conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings, report).items()))
     pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
@@ -102,8 +105,10 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
         context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
         return SparkSession(context)
     except Exception as error:
+        told = "" if report is None else f" What Java has said is in {report.parent}."
         raise EngineError(
-            f"Spark did not start: {error}", hint="Run it with --log-level INFO to see more, and look at --memory."
+            f"Spark did not start: {(str(error).splitlines() or [type(error).__name__])[0][:300]}",
+            hint=f"Run it with --log-level INFO to see more, and look at --memory.{told}",
         ) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.checkpoint.checkpoint import batch_vectors
 from everstate.generations.deploy.executor import Tally
@@ -23,6 +23,36 @@ if TYPE_CHECKING:
     from everstate.engine.query.job import Job
     from everstate.log.descriptions import CommitKind, Lease, Vector
     from everstate.log.protocol import Log
+
+
+#: By these names in an error's text Spark knows that a query was stopped.
+_INTERRUPTIONS: Final = (
+    "java.lang.InterruptedException",
+    "java.io.InterruptedIOException",
+    "java.nio.channels.ClosedByInterruptException",
+)
+_LONGEST: Final = 500
+
+
+class FailedBatchError(Exception):
+    """What Spark hears of a batch that failed; what is said of it to people comes from the error itself."""
+
+
+def told(error: BaseException) -> str:
+    """What Spark is told of an error: enough to see whether somebody has only stopped the query.
+
+    Example:
+        >>> told(ValueError("x" * 1000)) == "ValueError: " + "x" * 500
+        True
+    """
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an error of Java's asks Java for its text, which may be gone
+        text = ""
+    interrupted = next((name for name in _INTERRUPTIONS if name in text), None)
+    if interrupted is not None:
+        return f"py4j.protocol.Py4JJavaError: An error occurred while calling the sink.\n: {interrupted}\n"
+    return f"{type(error).__name__}: {text[:_LONGEST]}"
 
 
 class Sink:
@@ -69,8 +99,11 @@ class Sink:
         self.began_after_stop = self.stopping.is_set()
         try:
             self._publish(frame, batch_id)
+        except Exception as error:  # noqa: BLE001 - kept, and named by who looks at the query
+            # Spark passes on the text of an error only, and looks at that with an expression that a long one overflows.
+            self.failure = error
+            raise FailedBatchError(told(error)) from None
         except BaseException as error:
-            # Spark passes on the text of an error only.
             self.failure = error
             raise
 

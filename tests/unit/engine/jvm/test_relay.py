@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from everstate.engine.jvm.relay import Relay
 
 
@@ -54,6 +56,29 @@ ValueError: invalid literal
 
 def test_relay_stack_traces_of_java_and_pyspark_go_aside():
     assert relayed(f"hello\n{JAVA}{PYSPARK}bye\n") == ("hello\nbye\n", JAVA + PYSPARK)
+
+
+CHAINED = f"""\
+PySpark worker failed with exception:
+{PYSPARK}
+During handling of the above exception, another exception occurred:
+
+{PYSPARK}"""
+WARNINGS = """\
+OpenJDK 64-Bit Server VM warning: INFO: os::commit_memory failed
+WARNING: java.lang.System::load has been called by io.netty.util.internal.NativeLibraryUtil
+/x/site-packages/pyspark/sql/pandas/utils.py:31: UserWarning: this pandas is not the one that was tested
+  warnings.warn(
+"""
+
+
+@pytest.mark.parametrize("said", [CHAINED, WARNINGS, "SLF4J: No providers were found.\n"])
+def test_relay_all_that_the_machinery_says_at_once_goes_aside(said):
+    assert relayed(f"hello\n{said}bye\n") == ("hello\nbye\n", said)
+
+
+def test_relay_indented_line_of_a_user_arrives():
+    assert relayed("hello\n  there\n") == ("hello\n  there\n", "")
 
 
 def test_relay_traceback_that_a_user_prints_arrives():
