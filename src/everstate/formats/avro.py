@@ -56,8 +56,8 @@ def decode(data: bytes, schema: Schema, fmt: Avro) -> dict[str, Any]:
     Raises:
         DecodeError: If the bytes do not fit; the message is the reason.
     """
-    number, body = unframed(data)
-    return fitted(_read(body, number, fmt), schema)
+    written_with, body = unframed(data)
+    return fitted(_read(body, written_with, fmt), schema)
 
 
 def _read(body: bytes, number: int, fmt: Avro) -> Any:
@@ -131,15 +131,20 @@ def _plain(value: Any, type_: DataType) -> Any:
 def encode(rows: Iterable[Mapping[str, Any]], schema: Schema, fmt: Avro) -> list[bytes]:
     """The bytes of rows as `decode` returns them."""
     writer, write = parsed(schema_text(schema, fmt.subject)), _fastavro().schemaless_writer
-    number = number_of(fmt.registry, fmt.subject, registered(schema, fmt))
+    own = number(schema, fmt)
     converted = [(field.name, field.type) for field in schema.fields if _is_converted(field.type)]
     values = []
     for row in rows:
         value = {**row, **{name: _wire(row.get(name), type_) for name, type_ in converted}}
         out = io.BytesIO()
         write(out, writer, value[SCALAR_COLUMN] if schema.scalar else value)
-        values.append(framed(number, out.getvalue()))
+        values.append(framed(own, out.getvalue()))
     return values
+
+
+def number(schema: Schema, fmt: Avro) -> int:
+    """The number of an output's schema."""
+    return number_of(fmt.registry, fmt.subject, registered(schema, fmt))
 
 
 def _is_converted(type_: DataType) -> bool:

@@ -21,10 +21,10 @@ from everstate.formats.avro import schema_text
 from everstate.formats.descriptions import Avro
 from everstate.formats.framing import framed
 from everstate.formats.values import decode_value, encode_value, register
-from everstate.kernels.records import avro_blocks
+from everstate.kernels.records import avro_blocks, avro_columns
 from everstate.kernels.records.decode import decode_values
 from everstate.kernels.records.encode import encode_values
-from everstate.schema.schema import Schema
+from everstate.schema.schema import Field, Schema
 from everstate.schema.topic_names import dead_letter_topic
 from tests.effort import examples
 from tests.registries import RegistryServer, serving
@@ -214,6 +214,24 @@ def test_values_written_are_read_back_by_both_codecs_and_by_confluents(rows, dat
             cut = value[: data.draw(st.integers(0, len(value) - 1))]
             both = decode_values(pl.Series([value, cut, value], dtype=pl.Binary), SCHEMA, fmt)
             assert both.bad["$index"].to_list() == [1]
+
+
+FLAT = Schema(tuple(field for field in SCHEMA.fields if field.name not in ("price", "list", "inner")))
+BARE = Schema(tuple(Field(field.name, field.type) for field in FLAT.fields))
+
+
+@pytest.mark.hypothesis
+@settings(max_examples=examples(60))
+@given(st.lists(ROWS, max_size=12))
+def test_rows_written_together_are_those_written_one_by_one(rows):
+    fmt = Avro("mock://flat", "flat-value")
+    whole = [row for row in rows if None not in row.values()]
+    for schema, chosen in ((FLAT, rows), (BARE, whole)):
+        register(schema, fmt)
+        assert avro_columns.is_written(schema)
+        frame = pl.DataFrame(chosen, schema=SCHEMA.polars)
+        together = encode_values(frame, schema, fmt)
+        assert together.to_list() == [encode_value(row, schema, fmt) for row in frame.to_dicts()]
 
 
 def test_an_outputs_schema_is_registered_once_and_refused_when_incompatible(registry: RegistryServer):

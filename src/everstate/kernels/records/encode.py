@@ -9,7 +9,7 @@ import polars as pl
 from everstate.formats import avro
 from everstate.formats.descriptions import Avro
 from everstate.formats.values import encode_value
-from everstate.kernels.records import numbers, python_rows, wire
+from everstate.kernels.records import avro_columns, numbers, python_rows, wire
 from everstate.kernels.records.keys import text_of
 from everstate.schema.schema import SCALAR_COLUMN
 
@@ -33,8 +33,14 @@ def encode_values(frame: pl.DataFrame, schema: Schema, fmt: Format) -> pl.Series
     if fmt == "number":
         return numbers.write(frame.get_column(SCALAR_COLUMN), schema.fields[0].type.name)
     if isinstance(fmt, Avro):
-        return pl.Series("value", avro.encode(python_rows.to_rows(frame, schema), schema, fmt), dtype=pl.Binary)
+        return _avro(frame, schema, fmt)
     return _json(frame, schema) if fmt == "json" else _one_by_one(frame, schema, fmt)
+
+
+def _avro(frame: pl.DataFrame, schema: Schema, fmt: Avro) -> pl.Series:
+    if avro_columns.is_written(schema):
+        return avro_columns.write(frame, schema, avro.number(schema, fmt))
+    return pl.Series("value", avro.encode(python_rows.to_rows(frame, schema), schema, fmt), dtype=pl.Binary)
 
 
 def _json(frame: pl.DataFrame, schema: Schema) -> pl.Series:
