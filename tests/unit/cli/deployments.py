@@ -6,7 +6,7 @@ from pathlib import Path
 
 from everstate.cli.service_file import load_service
 from everstate.engine.spark_run import SparkRun
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.deploy.outputs import create_own_topics, create_topics
 from everstate.generations.generation import Status
 from everstate.plan.actions import Begin, Keep
@@ -47,17 +47,17 @@ def _deploy(file: Path, url: str, config: dict[str, object], *, publish: bool) -
         planned = run.plan()
         for action in planned.plan.actions:
             if isinstance(action, Begin):
-                steps.begin(planned, action.output, site)
+                transitions.begin(planned, action.output, site)
             elif not isinstance(action, Keep):
                 for step in action.steps:
                     if isinstance(step, Discard):
-                        steps.discard(action.output, step.generation, site)
+                        transitions.discard(action.output, step.generation, site)
                 (step,) = (step for step in action.steps if isinstance(step, Preparation))
-                generation = steps.plan_generation(planned, action, step, site)
+                generation = transitions.plan_generation(planned, action, step, site)
                 create_own_topics(planned.units[action.output], generation, site.log)
                 history = site.registry.read(action.output)
-                steps.write(site, history, history.numbered(generation.number), Status.READY)
+                transitions.write(site, history, history.numbered(generation.number), Status.READY)
                 if publish:
                     history = site.registry.read(action.output)
-                    steps.write(site, history, history.numbered(generation.number), Status.PUBLISHING)
-                    steps.publish(planned, action, generation.number, site)
+                    transitions.write(site, history, history.numbered(generation.number), Status.PUBLISHING)
+                    transitions.publish(planned, action, generation.number, site)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from everstate.engine.spark_run import SparkRun
 from everstate.errors import GenerationError
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.generation import BUILDING, Status
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def discard(
         site.leases.take_building()
         generation = _found(site, output, number, run.wishes.file)
         if generation.status in BUILDING:
-            steps.discard(output, generation.number, site, _WHY)
+            transitions.discard(output, generation.number, site, _WHY)
         else:
-            steps.write(site, site.registry.read(output), generation, Status.DISCARDED, _WHY)
-            steps.tidy(output, site)
+            transitions.write(site, site.registry.read(output), generation, Status.DISCARDED, _WHY)
+            transitions.tidy(output, site)
         return generation
 
 

@@ -19,7 +19,7 @@ from everstate.formats.registry import trying
 from everstate.formats.values import register
 from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.sampling import chosen, sample
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.deploy.approval import counts
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.plan.actions import Begin, Continue, Recalculate, Retire
@@ -123,7 +123,7 @@ def _in_process(
         for action in actions:
             building = site.registry.read(action.output).building
             if building is not None:
-                steps.discard(action.output, building.number, here, "a preview that was not to be kept")
+                transitions.discard(action.output, building.number, here, "a preview that was not to be kept")
 
 
 def _comparable(action: Action, planned: Planned, log: Log) -> bool:

@@ -14,7 +14,7 @@ from everstate.errors import ConfigurationError, GenerationError, LeaseHeldError
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.noted import Notes
 from everstate.fingerprints.prints import UnitPrint
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.deploy.outputs import levels
 from everstate.generations.deploy.planning import Planned, resumable_unit
 from everstate.generations.generation import BUILDING, Status
@@ -216,7 +216,7 @@ def _take_building(site: Site) -> None:
             # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
             for output, history in site.registry.histories().items():
                 if history.building is not None:
-                    steps.discard(output, history.building.number, site, "another process rolls back")
+                    transitions.discard(output, history.building.number, site, "another process rolls back")
 
 
 def _restored(run: Run, action: Restore) -> Restored:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from everstate.errors import EverstateError, GenerationError, MigrationError
-from everstate.generations.deploy import migration, steps
+from everstate.generations.deploy import migration, transitions
 from everstate.generations.deploy.approval import concerns_about
 from everstate.generations.deploy.build import Build
 from everstate.generations.deploy.outputs import create_own_topics, prepared
 from everstate.generations.generation import Status
 from everstate.generations.state import samples
 from everstate.generations.state.topic_marks import adopted
-from everstate.plan import steps as planned_steps
+from everstate.plan import steps
 from everstate.plan.actions import Recalculate
 from everstate.plan.categories import Category
 from everstate.plan.steps import Phase, Preparation
@@ -105,21 +105,21 @@ class OutputChange:
         self._walked.append(step)
         planned, site, output = self._planned, self._site, self.output
         match step:
-            case planned_steps.Host():
+            case steps.Host():
                 self._ready(self._own())
-            case planned_steps.Open():
-                steps.begin(planned, output, site)
+            case steps.Open():
+                transitions.begin(planned, output, site)
                 self._ready(self._own())
-            case planned_steps.Discard(generation=number):
-                steps.discard(output, number, site, self._why_rebuilt)
-            case planned_steps.Build() | planned_steps.Convert() | planned_steps.CatchUp():
+            case steps.Discard(generation=number):
+                transitions.discard(output, number, site, self._why_rebuilt)
+            case steps.Build() | steps.Convert() | steps.CatchUp():
                 self._begin_build(step)
-            case planned_steps.Publish() | planned_steps.TakeOver():
+            case steps.Publish() | steps.TakeOver():
                 return self._publish()
-            case planned_steps.CarryOver():
-                steps.carry_on(planned, self.action, site)
-            case planned_steps.Withdraw():
-                steps.retire(output, site, keep_topic=step.keep_topic)
+            case steps.CarryOver():
+                transitions.carry_on(planned, self.action, site)
+            case steps.Withdraw():
+                transitions.retire(output, site, keep_topic=step.keep_topic)
         return ""
 
     # -- hosting ------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class OutputChange:
     def _archived(self) -> PreparedOutput | None:
         """The active generation with its own code; None if it cannot be run."""
         try:
-            return steps.archived(self.output, self._site)
+            return transitions.archived(self.output, self._site)
         except EverstateError as error:
             logger.warning("Output %s is silent until its new generation is ready: %s", self.output, error)
             return None
@@ -200,7 +200,7 @@ class OutputChange:
 
     def _begin_build(self, step: Preparation) -> None:
         site, unit = self._site, self._planned.units[self.output]
-        generation = steps.plan_generation(self._planned, self.action, step, site)
+        generation = transitions.plan_generation(self._planned, self.action, step, site)
         create_own_topics(unit, generation, site.log)
         migration.begin(unit, generation, site)
         output = prepared(unit, generation, site)
@@ -219,9 +219,9 @@ class OutputChange:
         self.build, self.rebuilt = None, str(error)
         building = self._site.registry.read(self.output).building
         if building is not None:
-            self._take(planned_steps.Discard(self.output, building.number))
+            self._take(steps.Discard(self.output, building.number))
         stream = self._planned.units[self.output].output.kind is Kind.STREAM
-        self.action = steps.recalculation(self.action, self._why_rebuilt, stream=stream)
+        self.action = transitions.recalculation(self.action, self._why_rebuilt, stream=stream)
         self._take_all(Phase.PREPARE)
 
     @property
@@ -278,14 +278,14 @@ class OutputChange:
         """Discard what was built; nothing builds it any more."""
         generation = self._site.registry.read(self.output).building
         if generation is not None:
-            steps.discard(self.output, generation.number, self._site, "the cutover was not approved")
+            transitions.discard(self.output, generation.number, self._site, "the cutover was not approved")
 
     def _mark(self, build: Build, status: Status) -> None:
         history = self._site.registry.read(self.output)
         generation = history.numbered(build.output.generation.number)
         if generation is not None and generation.status is not status:
             rate = generation.rate if build.migrates else build.measured or generation.rate
-            steps.write(self._site, history, generation, status, rate=rate)
+            transitions.write(self._site, history, generation, status, rate=rate)
 
     # -- cutover ------------------------------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class OutputChange:
         build.finish()
         self._mark(build, Status.PUBLISHING)
         number = build.output.generation.number
-        counts = steps.publish(self._planned, self.action, number, self._site)
+        counts = transitions.publish(self._planned, self.action, number, self._site)
         self._site.comparisons.forget()
         self.build = None
         written = ", ".join(f"{count:,} {name}" for name, count in counts.items())

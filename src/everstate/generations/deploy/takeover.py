@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everstate.errors import LeaseHeldError
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,8 @@ def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Plan
     for output, history in site.registry.histories().items():
         if suspended and history.building is not None:
             # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
-            steps.discard(output, history.building.number, site)
-        steps.tidy(output, site)
+            transitions.discard(output, history.building.number, site)
+        transitions.tidy(output, site)
     planned = plan()
     changed = bool(planned.plan.changes)
     try:

@@ -35,7 +35,7 @@ def service(*outputs, least=0):
 
 
 def deploy(app, log):
-    from everstate.generations.deploy import steps
+    from everstate.generations.deploy import transitions
 
     with SparkRun(app, log=log.url) as run:
         site = run.site
@@ -44,7 +44,7 @@ def deploy(app, log):
         site.leases.take_building()
         planned = run.plan()
         for output in planned.units:
-            steps.begin(planned, output, site)
+            transitions.begin(planned, output, site)
 
 
 def test_preview_of_a_removed_output_counts_its_tombstones_without_starting_spark(log):

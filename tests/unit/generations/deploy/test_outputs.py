@@ -13,7 +13,7 @@ from everstate.errors import (
     TombstonesMissedError,
     TopicNotFoundError,
 )
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.deploy.outputs import create_topics, levels, prepared, require_every_deletion
 from everstate.generations.deploy.planning import make_plan
 from everstate.generations.registry import Registry
@@ -55,7 +55,7 @@ def prepare(log, app, **settings):
         planned = make_plan(app, site, Options())
         for name in planned.units:
             if site.registry.read(name).active is None:
-                steps.begin(planned, name, site)
+                transitions.begin(planned, name, site)
         return [prepared(unit, site.registry.read(name).active, site) for name, unit in planned.units.items()]
 
 

@@ -48,14 +48,14 @@ def planned(app, log, **given):
 
 
 def deploy(app, log):
-    from everstate.generations.deploy import steps
+    from everstate.generations.deploy import transitions
 
     with SparkRun(app, log=log.url) as run:
         site = run.site
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        steps.begin(run.plan(), "hits", site)
+        transitions.begin(run.plan(), "hits", site)
 
 
 def send_and_forget(log):
@@ -205,7 +205,7 @@ def test_order_of_a_topic_that_was_created_again_begins_with_it(log):
 
 
 def test_output_that_is_no_longer_declared_is_retired_although_its_topic_was_deleted_with_it(log):
-    from everstate.generations.deploy import steps
+    from everstate.generations.deploy import transitions
 
     deploy(service(), log)
     log.delete_topic("hits")
@@ -216,5 +216,5 @@ def test_output_that_is_no_longer_declared_is_retired_although_its_topic_was_del
         site.leases.take_publishing()
         site.leases.take_building()
         assert run.plan().plan.action("hits").steps == (Withdraw("hits", 1),)
-        steps.retire("hits", site, keep_topic=False)
+        transitions.retire("hits", site, keep_topic=False)
     assert Registry(log, "svc").read("hits").active is None

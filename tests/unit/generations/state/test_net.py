@@ -11,7 +11,7 @@ import pytest
 import everstate as es
 from everstate.engine.spark_run import SparkRun
 from everstate.fingerprints.prints import UnitPrint
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.deploy.outputs import create_topics
 from everstate.generations.registry import Registry
 from everstate.generations.state import samples
@@ -51,7 +51,7 @@ def deploy(app, log):
         create_topics(app.units(), log, app.on_error)
         site.leases.take_publishing()
         site.leases.take_building()
-        steps.begin(run.plan(), "out", site)
+        transitions.begin(run.plan(), "out", site)
         sample(app, log, site.home)
 
 

@@ -7,7 +7,7 @@ from everstate import col
 from everstate.engine.commands.clearing import clear_state
 from everstate.errors import HistoryTruncatedError
 from everstate.fingerprints import print_unit
-from everstate.generations.deploy import steps
+from everstate.generations.deploy import transitions
 from everstate.generations.deploy.outputs import PreparedOutput, create_topics
 from everstate.generations.deploy.planning import make_plan, require_possible
 from everstate.generations.generation import Generation, Status
@@ -48,7 +48,7 @@ def begun(shelf, app):
         site.leases.take_building()
         planned = make_plan(app, site, Options())
         for name in planned.units:
-            steps.begin(planned, name, site)
+            transitions.begin(planned, name, site)
     shelf.lease = shelf.log.acquire("svc")
 
 

@@ -1,4 +1,4 @@
-"""The steps of a generation's life, each written to the registry before it is acted on."""
+"""The transitions of a generation's life, each written to the registry before it is acted on."""
 
 from __future__ import annotations
 
