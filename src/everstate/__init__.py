@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.dsl.stream import Stream
     from everstate.dsl.table import Table
-    from everstate.dsl.windows import Window, hopping, tumbling
+    from everstate.dsl.windows import Window, hopping, session, sliding, tumbling
     from everstate.errors import EverstateError
     from everstate.fingerprints.declarations import declare
     from everstate.formats.descriptions import Avro, Protobuf
@@ -47,6 +47,8 @@ __all__ = [
     "quantile",
     "read_stream",
     "read_table",
+    "session",
+    "sliding",
     "testing",
     "top_k",
     "tumbling",
@@ -64,7 +66,7 @@ _HOMES = {
     "Stream": "everstate.dsl.stream",
     "Table": "everstate.dsl.table",
     "declare": "everstate.fingerprints.declarations",
-    **dict.fromkeys(("Window", "hopping", "tumbling"), "everstate.dsl.windows"),
+    **dict.fromkeys(("Window", "hopping", "session", "sliding", "tumbling"), "everstate.dsl.windows"),
     **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
     **dict.fromkeys(("Avro", "Protobuf"), "everstate.formats.descriptions"),
     **dict.fromkeys(("col", "lit", "when"), "polars"),

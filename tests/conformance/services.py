@@ -28,6 +28,8 @@ def missing(case: dict[str, Any]) -> str | None:
     windowed = case["params"].get("upstream", case)["params"] if case["operator"] == "suppress" else case["params"]
     if windowed.get("window") not in (None, *_WINDOWS):
         return f"{windowed['window']} windows"
+    if windowed.get("window") == "session" and windowed.get("initializer"):
+        return "a merger that adds the initializer twice"
     if any(name.endswith("versioned") and value for name, value in case["params"].items()):
         return "versioned tables"
     return None
@@ -104,11 +106,12 @@ def _stream_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _aggregated(stream, case)
 
 
-def _window_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
+def _window_aggregate(app: es.Service, case: dict[str, Any], topic: str = "in") -> es.Table:
     params = case["params"]
-    stream = app.stream("in", schema=value_type(case, "in"), key_type=value_type(case, "in", "key"))
-    grouped = stream.select(v="value").group_by("key").window(_WINDOWS[params["window"]](params), emit=params["emit"])
-    values = [record["value"] for record in case["inputs"]]
+    stream = app.stream(topic, schema=value_type(case, topic), key_type=value_type(case, topic, "key"))
+    window, emit = _WINDOWS[params["window"]](params), params.get("emit", "update")
+    grouped = stream.select(v="value").group_by("key").window(window, emit=emit)
+    values = [record["value"] for record in case["inputs"] if record["topic"] == topic]
     if params["agg"] == "count":
         return grouped.agg(value=es.count())
     add = binary(params["adder"])
@@ -118,6 +121,12 @@ def _window_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
     start = params["initializer"]
     kind = aggregate_type(params["adder"], start, values)
     return grouped.aggregate(lambda: start, lambda a, row: add(a, row["v"]), schema=kind)
+
+
+def _windowed_join(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = case["params"]
+    left, right = (_window_aggregate(app, {**case, **params[side]}, side) for side in ("left", "right"))
+    return _joined(left, right, params["join"], params["joiner"], str)
 
 
 def _until_close(case: dict[str, Any]) -> bool:
@@ -134,6 +143,8 @@ _WINDOWS: dict[str, Any] = {
     "hopping": lambda params: es.hopping(
         f"{params['size_ms']}ms", f"{params['advance_ms']}ms", grace=f"{params['grace_ms']}ms"
     ),
+    "sliding": lambda params: es.sliding(f"{params['time_difference_ms']}ms", grace=f"{params['grace_ms']}ms"),
+    "session": lambda params: es.session(f"{params['gap_ms']}ms", grace=f"{params['grace_ms']}ms"),
 }
 
 
@@ -193,6 +204,7 @@ _OPERATORS: dict[str, Any] = {
     "table_aggregate": _table_aggregate,
     "window_aggregate": _window_aggregate,
     "suppress": _suppressed,
+    "windowed_table_join": _windowed_join,
     "table_table_join": _join,
     "table_table_join_chain": _join_chain,
     "fk_join": _foreign_join,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from everstate.testing import Driver
-from tests.conformance.expectations import final_table, states, tables_after
+from tests.conformance.expectations import final_table, states, tables_after, waits
 from tests.conformance.services import OUTPUT, missing, service_of
 
 
@@ -48,6 +48,8 @@ def test_case_record_by_record_gives_expected_tables_and_writes_nothing_without_
             assert after == stated[number + 1], f"after input {number}: {record}"
         changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         assert {_key(r.key) for r in driver.records(OUTPUT)[written:]} == changed, f"after input {number}: {record}"
+    if waits(case):
+        driver.advance(max(record["ts"] for record in case["inputs"]) + waits(case))
     final = final_table(case)
     if final is not None:
         assert _table(driver) == final

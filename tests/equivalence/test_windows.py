@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from polars import col
 
 import everstate as es
-from everstate.topology.nodes import WindowAggregate, WindowFold
+from everstate.topology.nodes import RowWindowAggregate, RowWindowFold, WindowAggregate, WindowFold
 from tests.equivalence.playing import FEW, MANY, examples
 from tests.figures import PLAYED
 
 #: The operations whose results are proven here.
-PROVES = (WindowAggregate, WindowFold)
+PROVES = (WindowAggregate, WindowFold, RowWindowAggregate, RowWindowFold)
 
 #: So many histories make as much work as a pack of the other families.
 HISTORIES = 10
@@ -37,6 +37,7 @@ class Case(NamedTuple):
 
     rows: list[Row]
     partitions: int
+    shape: str
     size: int
     advance: int
     grace: int
@@ -48,7 +49,8 @@ class Case(NamedTuple):
 def cases(draw: st.DrawFn) -> Case:
     partitions = draw(st.integers(1, 3))
     size = draw(st.sampled_from([1, 4, 5, 10]))
-    advance = draw(st.sampled_from([size, *(step for step in (1, 2, 3, 4) if step < size)]))
+    shape = draw(st.sampled_from(["tumbling", "hopping", "session", "sliding"]))
+    advance = draw(st.sampled_from([step for step in (1, 2, 3, 4, size) if step <= size]))
     grace = draw(st.sampled_from([0, 0, 1, 7]))
     keep = draw(st.sampled_from([None, None, grace + 1, 20]))
     amount = st.none() | st.integers(-3, 9)
@@ -60,40 +62,80 @@ def cases(draw: st.DrawFn) -> Case:
     for by, lane, group, value in steps:
         rows.append(Row(lane % partitions, group, max(0, now + by), value))
         now = max(now, now + by // 2)
-    return Case(rows, partitions, size, advance, grace, keep, draw(st.booleans()))
+    return Case(rows, partitions, shape, size, advance, grace, keep, draw(st.booleans()))
+
+
+class Counted(NamedTuple):
+    """A row that may count: its time, the stream time of its partition at it, its position and its amount."""
+
+    ts: int
+    st: int
+    partition: int
+    number: int
+    amount: int
+
+
+def spans(case: Case, rows: list[Counted]) -> dict[tuple[int, int], list[Counted]]:
+    """The windows that the rows of a group make, with the rows that count in each."""
+    if case.shape in ("tumbling", "hopping"):
+        step = case.size if case.shape == "tumbling" else case.advance
+        bounds = {(b, b + case.size - 1) for row in rows for b in range(0, row.ts + 1, step) if b + case.size > row.ts}
+        return inside(rows, bounds, case.grace + 1)
+    if case.shape == "session":
+        runs: list[list[Counted]] = []
+        for row in sorted(row for row in rows if row.st <= row.ts + case.size + case.grace):
+            if runs and row.ts - runs[-1][-1].ts <= case.size:
+                runs[-1].append(row)
+            else:
+                runs.append([row])
+        return {(run[0].ts, run[-1].ts): run for run in runs}
+    made = {(max(r.ts - case.size, 0), max(r.ts, case.size)) for r in rows if r.st <= max(r.ts, case.size) + case.grace}
+    found = inside(rows, made, case.grace + 1)
+    for row in sorted(rows):  # one that counts makes a window after itself, in which others count
+        if any(row in members for members in found.values()):
+            found.update(inside(rows, {(row.ts + 1, row.ts + 1 + case.size)}, case.grace + 1))
+    return found
+
+
+def inside(rows: list[Counted], bounds: set[tuple[int, int]], close: int) -> dict[tuple[int, int], list[Counted]]:
+    found = {(a, b): [row for row in rows if a <= row.ts <= b and row.st < b + close] for a, b in bounds}
+    return {bound: members for bound, members in found.items() if members}
 
 
 def expected(case: Case) -> tuple[dict[Any, dict[str, Any]], int, set[int]]:
     """The table, how many rows were too late, and which: each row by its own time, the table by the frontier."""
     times: dict[int, int] = {}
-    found: dict[tuple[str, int], list[tuple[int, int, int, int]]] = defaultdict(list)
+    groups: dict[str, list[Counted]] = defaultdict(list)
     late = set()
     for number, row in enumerate(case.rows):
         if row.amount is None:
             continue
         times[row.partition] = now = max(times.get(row.partition, 0), row.ts)
-        begins = [b for b in range(0, row.ts + 1, case.advance) if b + case.size > row.ts]
-        in_time = [begin for begin in begins if now < begin + case.size + case.grace]
-        for begin in in_time:
-            found[row.group, begin].append((row.ts, row.partition, number, row.amount))
-        if not in_time and begins:
+        last = row.ts // case.advance * case.advance + case.size - 1 if case.shape == "hopping" else row.ts + case.size
+        if case.shape == "tumbling":
+            last = row.ts // case.size * case.size + case.size - 1
+        if now > last + case.grace:
             late.add(number)
+        groups[row.group].append(Counted(row.ts, now, row.partition, number, row.amount))
     frontier = min(times.values()) if len(times) == case.partitions else -1
     table = {}
-    for (group, begin), rows in found.items():
-        end = begin + case.size
-        if case.final and frontier < end + case.grace:
-            continue
-        if case.keep is not None and frontier >= end + case.keep:
-            continue
-        amounts = [amount for *_, amount in sorted(rows)]
-        table[group, moment(begin), moment(end)] = {
-            "n": len(rows),
-            "total": sum(amounts),
-            "least": min(amounts),
-            "last": amounts[-1],
-            "all": amounts,
-        }
+    for group, found in groups.items():
+        for (begin, last), rows in spans(case, found).items():
+            wait = 2 * case.size if case.shape == "session" else 0
+            close = last + wait + case.grace + 1
+            end = last + 1 if case.shape in ("tumbling", "hopping") else last
+            if case.final and frontier < close:
+                continue
+            if case.keep is not None and frontier >= max(close, end + case.keep):
+                continue
+            amounts = [row.amount for row in sorted(rows)]
+            table[group, moment(begin), moment(end)] = {
+                "n": len(rows),
+                "total": sum(amounts),
+                "least": min(amounts),
+                "last": amounts[-1],
+                "all": amounts,
+            }
     return table, len(late), late
 
 
@@ -102,9 +144,10 @@ def moment(ms: int) -> datetime:
 
 
 def window(case: Case) -> es.Window:
-    if case.advance == case.size:
-        return es.tumbling(f"{case.size}ms", grace=f"{case.grace}ms")
-    return es.hopping(f"{case.size}ms", f"{case.advance}ms", grace=f"{case.grace}ms")
+    size, grace = f"{case.size}ms", f"{case.grace}ms"
+    if case.shape == "hopping":
+        return es.hopping(size, f"{case.advance}ms", grace=grace)
+    return {"tumbling": es.tumbling, "session": es.session, "sliding": es.sliding}[case.shape](size, grace=grace)
 
 
 def options(case: Case) -> dict[str, Any]:
@@ -117,7 +160,9 @@ def service(case: Case, *, version: int = 0) -> es.Service:
     schema = {"g": str, "amount": int, "at": int}
     rows = app.stream("in", key="id", schema=schema, time=col("at"))
     grouped = rows.group_by("g").window(window(case), **options(case))
-    grouped.agg(n=es.count(), total=col("amount").sum() + version, least=col("amount").min()).to("merged")
+    merged = grouped.agg(n=es.count(), total=col("amount").sum() + version, least=col("amount").min())
+    merged.to("merged").filter(col("n") > 1).group_by("window_start").agg(n=col("n").sum()).to("read-back")
+    merged.group_by("window_start").agg(n=col("n").sum(), most=col("total").max()).to("by-start")
     kept = rows.group_by("g").window(window(case), late_to="dead-letters", **options(case))
     kept.agg(n=es.count(), last=col("amount").last(), all=es.collect("amount")).to("kept")
     moved = rows.apply(lambda row, state: row["amount"], stateful=True, schema=int).group_by(g=col("id").str.head(1))
@@ -147,6 +192,13 @@ def compare(driver: es.testing.Driver, case: Case, where: object, version: int =
     table, late, which = expected(case)
     merged = {k: {"n": v["n"], "total": v["total"] + version, "least": v["least"]} for k, v in table.items()}
     assert driver.table("merged") == merged, where
+    starts: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    for (_, start, _), value in merged.items():
+        starts[start].append(value)
+    by_start = {s: {"n": sum(v["n"] for v in vs), "most": max(v["total"] for v in vs)} for s, vs in starts.items()}
+    assert driver.table("by-start") == by_start, where
+    large = {s: sum(v["n"] for v in vs if v["n"] > 1) for s, vs in starts.items()}
+    assert driver.table("read-back") == {s: {"n": n} for s, n in large.items() if n}, where
     assert driver.table("kept") == {k: {n: v[n] for n in ("n", "last", "all")} for k, v in table.items()}, where
     assert driver.table("fold") == {k: v["total"] for k, v in table.items()}, where
     letters = driver.table("kept.dlq").values()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 PARTITIONS = 3
 SIZE, GRACE = 60, 15
-TOPICS = ("updated", "final", "hopping")
+TOPICS = ("updated", "final", "hopping", "sessions", "sliding", "totals")
 
 
 def service(shards: int) -> es.Service:
@@ -25,9 +25,12 @@ def service(shards: int) -> es.Service:
     clicks = app.stream("clicks", key="id", schema=schema, time=col("at"))
     by_user = clicks.group_by("user")
     tumbling = es.tumbling(f"{SIZE}ms", grace=f"{GRACE}ms")
-    by_user.window(tumbling, keep="200ms").agg(n=es.count(), total=col("amount").sum()).to("updated")
+    updated = by_user.window(tumbling, keep="200ms").agg(n=es.count(), total=col("amount").sum()).to("updated")
+    updated.group_by("window_start").agg(n=col("n").sum()).to("totals")
     by_user.window(tumbling, emit="final", late_to="dead-letters").agg(all=es.collect("amount")).to("final")
     by_user.window(es.hopping("60ms", "20ms"), emit="final").reduce(_highest).to("hopping")
+    by_user.window(es.session("7ms", grace="5ms"), keep="300ms").agg(n=es.count(), all=es.collect("id")).to("sessions")
+    by_user.window(es.sliding("9ms"), emit="final").agg(total=col("amount").sum()).to("sliding")
     return app
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _WINDOW: Final = (
-    "Name the group first: group_by('user').window(es.tumbling('1h')).agg(n=es.count()), or es.hopping('1h', '5m'); "
-    "for sessions keep the last time in a stateful function: apply(f, stateful=True)."
+    "Name the group first: group_by('user').window(es.tumbling('1h')).agg(n=es.count()); there are es.hopping('1h', "
+    "'5m'), es.sliding('10m') and es.session('30m'), too."
 )
 _GROUP: Final = "Name the group first: group_by('customer').agg(total=col('amount').sum(), orders=es.count())"
 _UNBOUNDED: Final = "Rows keep coming, so keep the best per group: agg(best=es.top_k('amount', 3))."

@@ -10,7 +10,7 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.windows import windowing
 from everstate.errors.calls import explained_class
 from everstate.location import caller
-from everstate.topology.nodes import WindowAggregate, WindowFold
+from everstate.topology.nodes import RowWindowAggregate, RowWindowFold, WindowAggregate, WindowFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class Grouped(Guiding):
         keep: str | timedelta | None = None,
         late_to: Literal["dead-letters"] | None = None,
     ) -> WindowedGroup:
-        """Part each group of a stream by time: a window of `es.tumbling` or `es.hopping` becomes a part of the key.
+        """Part each group of a stream by time: the window becomes a part of the key.
 
         The key of the result is the group, then `window_start` and `window_end`. A row counts in a window until the
         stream time of its own partition, the highest time so far, has reached the window's end and its grace; what
@@ -128,7 +128,8 @@ class Grouped(Guiding):
             [('ada', 0, {'total': 7.5})]
 
         Args:
-            window: `es.tumbling("5m", grace="1m")` or `es.hopping("1h", "5m")`.
+            window: `es.tumbling("5m", grace="1m")`, `es.hopping("1h", "5m")`, `es.sliding("10m")` or
+                `es.session("30m")`.
             emit: "update" publishes a result whenever it changes, at most once per micro-batch; "final" once, when the
                 window is final.
             keep: How long after its end a window's result stays on the topic; then it gets a tombstone. By default
@@ -158,20 +159,24 @@ class WindowedGroup(Guiding):
         options, location = self._options, caller()
         key = options.key(self._by, location)
         found = stateful.aggregated(self._node, replace(self._by, key=key), aggregates, named, location)
-        return self._table(options.node(WindowAggregate, found, self._by))
+        return self._table(options.node(RowWindowAggregate if options.of_rows else WindowAggregate, found, self._by))
 
     def reduce(self, add: Callable[..., Any]) -> Table:
-        """As `group_by().reduce()`, in each window: rows are combined in the order of their stream time."""
+        """As `group_by().reduce()`, in each window.
+
+        Rows are combined in the order of their stream time; those of sessions and sliding windows by their own time.
+        """
         return self._folded((None, add, None), None, caller())
 
     def aggregate(self, init: Callable[[], Any], add: Callable[..., Any], schema: object | None = None) -> Table:
-        """As `group_by().aggregate()`, in each window: rows are added in the order of their stream time."""
+        """As `group_by().aggregate()`, in each window; rows are added in the same order as for `reduce`."""
         return self._folded((init, add, None), schema, caller())
 
     def _folded(self, functions: tuple[Any, Any, None], schema: object | None, location: Location | None) -> Table:
         key = self._options.key(self._by, location)
         found = stateful.folded(self._node, replace(self._by, key=key), functions, schema, location)
-        return self._table(self._options.node(WindowFold, found, self._by))
+        options = self._options
+        return self._table(options.node(RowWindowFold if options.of_rows else WindowFold, found, self._by))
 
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)

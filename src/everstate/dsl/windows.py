@@ -27,11 +27,11 @@ _Made = TypeVar("_Made", bound=Windowed)
 
 @dataclass(frozen=True)
 class Window:
-    """What `es.tumbling` and `es.hopping` return.
+    """What `es.tumbling`, `es.hopping`, `es.sliding` and `es.session` return.
 
     Attributes:
-        shape: "tumbling" or "hopping".
-        size: How long a window is.
+        shape: Which of them.
+        size: How long a window is; the gap of a session.
         advance: From the start of one window to that of the next; None if one begins where the other ends.
         grace: How long after its end a window takes rows.
     """
@@ -87,6 +87,46 @@ def hopping(size: str | timedelta, advance: str | timedelta, *, grace: str | tim
     return Window("hopping", length, step, duration("grace", grace, location, least=0))
 
 
+@explained
+def session(gap: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
+    """Windows that last as long as rows come: a session ends when no row of its group has come for a gap.
+
+    It begins with its first row and ends with its last one. A row between two sessions may join them: the results of
+    both are then replaced by one. The rows of a session are kept until it is final, which is two gaps and the grace
+    after its end: until then a row that is not late may still join it.
+
+    Example:
+        >>> import everstate as es
+        >>> es.session("30m")
+        Window(shape='session', size='30m', advance=None, grace='0s')
+
+    Args:
+        gap: The longest pause within a session.
+        grace: How long after that it takes rows.
+    """
+    location = caller()
+    return Window("session", duration("gap", gap, location), None, duration("grace", grace, location, least=0))
+
+
+@explained
+def sliding(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
+    """A window for each set of rows that lie within `size` of each other: one ends with each row, one begins after it.
+
+    Both ends belong to a window. The rows of a window are kept until it is final.
+
+    Example:
+        >>> import everstate as es
+        >>> es.sliding("10m")
+        Window(shape='sliding', size='10m', advance=None, grace='0s')
+
+    Args:
+        size: The longest time between two rows of a window.
+        grace: How long after its end a window takes rows.
+    """
+    location = caller()
+    return Window("sliding", duration("size", size, location), None, duration("grace", grace, location, least=0))
+
+
 def duration(name: str, given: object, location: Location | None, *, least: int = 1) -> str:
     """A length of time in its one written form.
 
@@ -132,6 +172,11 @@ class Windowing:
         columns = dict(zip(by.key.names, by.key.dtypes, strict=True))
         return KeySpec.of({**columns, START: _TIME, END: _TIME}, location=location)
 
+    @property
+    def of_rows(self) -> bool:
+        """Whether windows begin and end with rows."""
+        return self.window.shape in ("session", "sliding")
+
     def node(self, kind: type[_Made], found: Aggregate | Fold, by: Keying) -> _Made:
         """The aggregation in each window."""
         given: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
@@ -160,7 +205,7 @@ def windowing(
         raise DefinitionError(
             f"window() needs a window, got {shown(window)}",
             location=location,
-            hint="Write window(es.tumbling('5m')), or es.hopping('1h', '5m').",
+            hint="Write window(es.tumbling('5m')), es.hopping('1h', '5m'), es.sliding('10m') or es.session('30m').",
         )
     one_of("emit", emit, ("update", "final"), location)
     if late_to is not None:

@@ -53,6 +53,20 @@ class Ledger:
         """The ledger of a stage."""
         return cls(unit.topics, policy, unit)
 
+    def apart(self) -> Ledger:
+        """A ledger of the same output that begins empty, and refuses nothing."""
+        return Ledger(self.topics, "dead-letter", self._unit)
+
+    def take(self, letters: pl.DataFrame, node: Node) -> None:
+        """Record dead letters that another ledger has collected, of one step."""
+        if letters.is_empty():
+            return
+        self.counts["dead"] += letters.height
+        if self.policy == "fail":
+            raise self._failure(letters.row(0, named=True), node)
+        if self.policy == "dead-letter":
+            self._dead.append(letters)
+
     def drop(self, reason: str, rows: int) -> None:
         """Count rows that the semantics leave out, such as those with a null group key."""
         if rows:

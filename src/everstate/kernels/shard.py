@@ -87,9 +87,13 @@ class Shard:
             self._sliced[node] = Slices(self.pages, node * SLOTS, self._policy)
         return self._sliced[node]
 
-    def passing(self) -> Shard:
-        """A shard for what is over before the micro-batch is: it begins empty, and nobody keeps it."""
-        return Shard(MemoryPages(), None, self.ledger, self._policy, self.order, self._share)
+    def passing(self, ledger: Ledger | None = None) -> Shard:
+        """A shard for what is over before the micro-batch is: it begins empty, and nobody keeps it.
+
+        Args:
+            ledger: Takes what happens in it; by default this shard's.
+        """
+        return Shard(MemoryPages(), None, ledger or self.ledger, self._policy, self.order, self._share)
 
     def replace(self, node: int, slot: int, rows: pl.DataFrame) -> None:
         """Put these rows in the place of all that a store of one row per key has, whatever columns those have."""

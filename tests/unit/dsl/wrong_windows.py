@@ -46,6 +46,9 @@ WRONG_WINDOWS: list[Wrong] = [
     ("tumbling with a misspelt option", CallError, lambda: es.tumbling("5m", grase="1m")),
     ("hopping without advance", CallError, lambda: es.hopping("5m")),
     ("hopping that leaves gaps", DefinitionError, lambda: es.hopping("5m", "10m")),
+    ("sliding of nothing", DefinitionError, lambda: es.sliding("0s")),
+    ("sliding with advance", CallError, lambda: es.sliding("5m", advance="1m")),
+    ("session of a number", DefinitionError, lambda: es.session(30)),
     ("window of a table", UnsupportedError, lambda: orders().group_by("customer").window(es.tumbling("5m"))),
     ("window that is text", DefinitionError, lambda: _window("5m")),
     ("window with an unknown emit", DefinitionError, lambda: _window(emit="end")),
@@ -74,5 +77,6 @@ RIGHT_WINDOWS = [
     ("window of a timedelta", lambda: _window(es.tumbling(timedelta(minutes=5), grace=timedelta(0))).agg(n=es.count())),
     ("window kept as long as grace", lambda: _window(es.tumbling("5m", grace="1h"), keep="60m").agg(n=es.count())),
     ("hopping by its size", lambda: _window(es.hopping("5m", "5m")).reduce(max)),
+    ("session", lambda: _window(es.session("30m"), emit="final").reduce(max)),
     ("time of whole seconds", lambda: _timed(col("amount").cast(int) * 1000)),
 ]

@@ -53,7 +53,7 @@ class Slices:
         self._base = base
         self._policy = policy
         self._slices = {
-            int(number): Slice(pages, base, plain["place"], policy, plain["stores"])
+            int(number): Slice(pages, base, plain["place"], policy, plain["stores"], plain.get("least"))
             for number, plain in known["slices"].items()
         }
 
@@ -91,12 +91,20 @@ class Slice:
         place: Tells the pages of slices apart; that of a slice which is gone is used again.
         policy: How large pages are.
         known: The directories of its stores.
+        least: When the first of its rows is due, where rows are.
     """
 
     def __init__(
-        self, pages: PageStore, base: int, place: int, policy: PagePolicy, known: dict[str, dict[str, Any]]
+        self,
+        pages: PageStore,
+        base: int,
+        place: int,
+        policy: PagePolicy,
+        known: dict[str, dict[str, Any]],
+        least: int | None = None,
     ) -> None:
         self.place = place
+        self.least = least
         self._pages = pages
         self._first = base + place * _PLACE
         self._policy = policy
@@ -131,7 +139,8 @@ class Slice:
         for store in self._stores.values():
             store.flush()
         stores = {str(slot): directory.to_json() for slot, directory in self._directories.items()}
-        return {"place": self.place, "stores": stores}
+        due = {} if self.least is None else {"least": self.least}
+        return {"place": self.place, "stores": stores, **due}
 
     def _directory(self, slot: int) -> Directory:
         return self._directories.setdefault(slot, Directory())

@@ -13,7 +13,14 @@ from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
-from everstate.topology.nodes.windows import WindowAggregate, Windowed, WindowFold
+from everstate.topology.nodes.windows import (
+    RowWindowAggregate,
+    RowWindowed,
+    RowWindowFold,
+    WindowAggregate,
+    Windowed,
+    WindowFold,
+)
 
 __all__ = [
     "Aggregate",
@@ -35,6 +42,9 @@ __all__ = [
     "Project",
     "RekeyStream",
     "RekeyTable",
+    "RowWindowAggregate",
+    "RowWindowFold",
+    "RowWindowed",
     "Source",
     "Stateful",
     "WindowAggregate",

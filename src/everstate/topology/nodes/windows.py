@@ -28,7 +28,7 @@ class Windowed(Grouping):
     plus `grace`.
 
     Attributes:
-        shape: "tumbling" or "hopping".
+        shape: "tumbling" or "hopping"; "session" or "sliding" where rows make the windows.
         size: How long a window is.
         advance: From the start of one window to that of the next; None if one begins where the other ends.
         grace: How long after its end a window takes rows.
@@ -72,6 +72,40 @@ class Windowed(Grouping):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class RowWindowed(Windowed):
+    """A step whose windows begin and end with rows; both ends belong to them.
+
+    A session is a run of rows at a distance of at most `size`, the gap. A sliding window is `size` long and ends with a
+    row, or begins just after one. Rows of one group make its windows, so they are brought to the shard of the group.
+    """
+
+    @cached_property
+    def close_ms(self) -> int:
+        """From a row to the stream time at which it is too late for every window."""
+        return self.size_ms + milliseconds(self.grace) + 1
+
+    @cached_property
+    def closes_ms(self) -> int:
+        """From the end of a window to the stream time that closes it.
+
+        A session waits for two gaps: a row that is not late may still lie one gap after its end, and join it to a
+        later one.
+        """
+        wait = 2 * self.size_ms if self.session else 0
+        return wait + milliseconds(self.grace) + 1
+
+    @cached_property
+    def gone_ms(self) -> int:
+        """From the end of a window to the stream time at which nothing is kept of it."""
+        return max(self.closes_ms, 0 if self.keep is None else milliseconds(self.keep))
+
+    @property
+    def session(self) -> bool:
+        """Whether windows are sessions; else they slide."""
+        return self.shape == "session"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WindowAggregate(Windowed, Aggregate):
     """`group_by().window().agg()`."""
 
@@ -87,3 +121,21 @@ class WindowFold(Windowed, Fold):
     operation: ClassVar[str] = "windowed aggregate"
     methods: ClassVar[tuple[str, ...]] = ("window",)
     traits: ClassVar[Traits] = replace(_WINDOWED, order_sensitive=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowWindowAggregate(RowWindowed, Aggregate):
+    """`group_by().window(es.session(...)).agg()`, and with `es.sliding`."""
+
+    operation: ClassVar[str] = "windowed aggregate"
+    methods: ClassVar[tuple[str, ...]] = ("window",)
+    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowWindowFold(RowWindowed, Fold):
+    """`group_by().window(es.session(...)).reduce()` and `.aggregate()`: rows are kept, and folded in order of time."""
+
+    operation: ClassVar[str] = "windowed aggregate"
+    methods: ClassVar[tuple[str, ...]] = ("window",)
+    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True)

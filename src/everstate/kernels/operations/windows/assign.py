@@ -61,8 +61,12 @@ def assigned(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
         rows = rows.explode(BEGIN).with_columns((pl.col(BEGIN) == pl.col(LAST)).cast(pl.Int64).alias(LAST))
     if node.late_to is None:
         rows = on_time(node, rows, ledger)
-    begin = pl.from_epoch(BEGIN, "ms").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-    rows = rows.with_columns(begin.alias(START), (begin + pl.duration(milliseconds=size)).alias(END))
+    return bounded(node, rows, pl.col(BEGIN), pl.col(BEGIN) + size)
+
+
+def bounded(node: Windowed, rows: pl.DataFrame, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
+    """Rows of groups under the key of group and window; its bounds are milliseconds."""
+    rows = rows.with_columns((begin * 1000).cast(_TIME).alias(START), (end * 1000).cast(_TIME).alias(END))
     return rows.with_columns(encode_keys(rows.select(node.key.names), node.key).alias(KEY))
 
 
