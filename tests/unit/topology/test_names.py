@@ -1,4 +1,4 @@
-"""One step has one name: in descriptions, plans, drawings, samples and dead letters."""
+"""One step has one name: in descriptions, plans, samples and dead letters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import everstate as es
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.earlier import earlier_step, step_operation
 from everstate.generations.compare.letters import _placeless
-from everstate.topology.drawing import graph_of
 from everstate.topology.names import node_names
 
 
@@ -42,15 +41,13 @@ NAMES = [
 ]
 
 
-def test_names_are_the_same_in_descriptions_plans_and_drawings():
+def test_names_are_the_same_in_descriptions_and_plans():
     app = shop(chain)
     (unit,) = app.units()
     (described,) = app.describe().to_json()["outputs"]
-    boxes = {box.name.removeprefix("out:") for box in graph_of([unit]).boxes.values() if box.shape != "topic"}
     assert node_names(unit) == NAMES
     assert [node["name"] for stage in described["stages"] for node in stage["nodes"]] == NAMES
     assert [node.name for node in print_unit(unit, policy="fail", settings={}).nodes] == NAMES
-    assert boxes == set(NAMES) - {"orders", "out/output"}
 
 
 @pytest.mark.parametrize(
