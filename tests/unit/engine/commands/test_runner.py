@@ -23,10 +23,12 @@ from everstate.log.opening import open_log
 
 
 class Here(InProcessExecutor):
-    """Runs outputs in this process, where a run would start Spark."""
+    """Runs outputs in this process, where a run would start Spark; what it keeps outlives the run."""
+
+    everything = {}  # noqa: RUF012 - emptied before each test
 
     def __init__(self, log, home, settings, *, name, session):
-        super().__init__(log, home, settings)
+        super().__init__(log, home, settings, self.everything)
 
     def begin(self):
         """There is nothing to start."""
@@ -38,6 +40,7 @@ class Here(InProcessExecutor):
 @pytest.fixture
 def log(tmp_path, monkeypatch):
     monkeypatch.setattr(spark_run, "SparkExecutor", Here)
+    monkeypatch.setattr(Here, "everything", {})
     opened = open_log(tmp_path / "log")
     opened.create_topic("clicks", TopicConfig(partitions=2))
     send(opened, 6)
@@ -50,9 +53,10 @@ def send(log, count):
     log.append("clicks", pl.DataFrame(rows))
 
 
-def service():
+def service(least=0):
     app = es.Service("shop", shards=1)
-    app.stream("clicks", key="id", key_type=str, schema={"n": int}).group_by("id").agg(hits=es.count()).to("hits")
+    clicks = app.stream("clicks", key="id", key_type=str, schema={"n": int}).filter(es.col("n") > least)
+    clicks.group_by("id").agg(hits=es.count()).to("hits")
     return app
 
 
@@ -98,6 +102,18 @@ def test_run_from_python_that_is_asked_to_stop_returns(log, capsys):
     with beside(lambda: has_run(log), kill(signal.SIGINT)):
         service().run(log=log.url)
     assert capsys.readouterr().err.endswith("The next run goes on from there.\n")
+
+
+def test_run_that_is_stopped_while_it_builds_says_that_the_next_one_goes_on_with_it(log, capsys):
+    service().run(log=log.url, once=True, show=False)
+
+    def stop(met):
+        if met == "batch.before_state":
+            kill(signal.SIGINT)()
+
+    with intercepted(stop):
+        service(least=-1).run(log=log.url)
+    assert "  hits: generation 2 was being built; the next run goes on with it\n" in capsys.readouterr().err
 
 
 def test_run_in_silence_that_is_asked_to_stop_says_nothing(log, capsys):
