@@ -93,7 +93,15 @@ class SparkRun(Run):
         opened.callback(log.close)
         topics = sorted({topic for unit in self.service.units() for topic in _touched(unit)})
         check_log(home, log)
-        leases = Leases(log, name, self.settings.heartbeat, self.ending.lost, topics, self._archiving(log, home))
+        leases = Leases(
+            log,
+            name,
+            self.settings.heartbeat,
+            self.ending.lost,
+            topics,
+            self._archiving(log, home),
+            stopping=self.ending.stopping,
+        )
         opened.callback(leases.release)
         self._executor = SparkExecutor(log, home, self.settings, name=f"everstate {name}", session=self._session)
         return Site(

@@ -111,6 +111,12 @@ class Runner:
                 raise
             run.say(replaced(error, run.service.name, this_process().host))
             return True
+        except KeyboardInterrupt:
+            if not run.ending.stopping.is_set():
+                raise
+            for line in stopped((), {}, run.again(once=once)):
+                run.say(line)
+            return not once
 
     def _carry_out(self, run: SparkRun, *, once: bool) -> bool:
         site, stopping = run.site, run.ending.stopping

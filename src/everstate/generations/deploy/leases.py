@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +41,7 @@ class Leases:
         topics: Output topics that are looked after while publishing.
         archiving: Makes, from the lease of publishing, what archives sources while it is held; None for nothing.
         farewell: How long a process that was replaced gets to end.
+        stopping: Set when this process has to stop, also while it waits for another one.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Leases:
         topics: Sequence[str],
         archiving: Callable[[Lease], Archiving] | None = None,
         farewell: float = _FAREWELL_S,
+        stopping: threading.Event | None = None,
     ) -> None:
         self._log = log
         self._service = service
@@ -59,6 +62,7 @@ class Leases:
         self._topics = tuple(topics)
         self._archiving = archiving
         self._farewell = farewell
+        self._stopping = stopping or threading.Event()
         self._held: dict[str, tuple[Lease, Heartbeat | None]] = {}
         self._archives: Archiving | None = None
         self._reporter: Reporter | None = None
@@ -113,6 +117,7 @@ class Leases:
 
         Raises:
             LeaseHeldError: If another process lives and is not to be replaced.
+            KeyboardInterrupt: If this process has to stop while it waits.
         """
         while True:
             try:
@@ -122,7 +127,8 @@ class Leases:
                     break
                 if not standby:
                     raise
-                time.sleep(_LOOK_S * 10)
+                if self._stopping.wait(_LOOK_S * 10):
+                    raise KeyboardInterrupt from None
             else:
                 return
         holder = self._log.holder(self._service)

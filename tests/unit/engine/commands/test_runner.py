@@ -16,6 +16,7 @@ from everstate.engine import spark_run
 from everstate.engine.commands.runner import Runner
 from everstate.errors import FencedError, TakenOverError
 from everstate.generations.deploy.heartbeat import as_lost
+from everstate.generations.generation import build_lease
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.log.crash import intercepted
 from everstate.log.descriptions import Holder, Lease, TopicConfig
@@ -114,6 +115,17 @@ def test_run_that_is_stopped_while_it_builds_says_that_the_next_one_goes_on_with
     with intercepted(stop):
         service(least=-1).run(log=log.url)
     assert "  hits: generation 2 was being built; the next run goes on with it\n" in capsys.readouterr().err
+
+
+def test_run_that_waits_for_another_process_can_be_stopped(log, capsys):
+    service().run(log=log.url, once=True, show=False)
+    log.acquire("shop")
+    with beside(lambda: log.holder(build_lease("shop")) is not None, kill(signal.SIGINT)):
+        Runner(service(), log=log.url, standby=True, file="shop.py").run()
+    assert capsys.readouterr().err == (
+        "Stopped before any output had been started: nothing was committed in this run.\n"
+        "To go on from there: everstate run shop.py\n"
+    )
 
 
 def test_run_in_silence_that_is_asked_to_stop_says_nothing(log, capsys):
