@@ -77,7 +77,7 @@ def outline(unit: Unit, *, policy: str) -> UnitPrint:
 
 
 def _nodes(unit: Unit, parts: Sequence[dict[str, Part]]) -> tuple[NodePrint, ...]:
-    """The steps with their parts; one that rows pass unchanged is none, whatever it does."""
+    """The steps with their parts; one that rows pass unchanged does not count, whatever it does."""
     names = node_names(unit)
     return tuple(
         NodePrint(
@@ -98,7 +98,7 @@ def _nodes(unit: Unit, parts: Sequence[dict[str, Part]]) -> tuple[NodePrint, ...
 
 
 def _giver(unit: Unit, number: int) -> int:
-    """The node that the rows come from: a side effect on their way is none."""
+    """The node that the rows come from: a side effect on their way does not count."""
     while unit.nodes[number].traits.passes:
         number = unit.into(number)[0].source
     return number

@@ -20,7 +20,7 @@ class Phase(Enum):
     HOST = auto()
     #: While the active generation goes on.
     PREPARE = auto()
-    #: When all outputs of the same level are prepared, and nothing speaks against it.
+    #: When all outputs of the same level are prepared, and nothing stands in the way.
     REPLACE = auto()
 
 

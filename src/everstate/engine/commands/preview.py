@@ -69,7 +69,7 @@ def preview_service(
 
     Raises:
         LeaseHeldError: If another process builds a new version of the service.
-        KeyboardInterrupt: If it was stopped; what has been built is gone on with next time.
+        KeyboardInterrupt: If it was stopped; what has been built is continued next time.
         EverstateError: If an output cannot be recalculated.
     """
     run = SparkRun(service, **given)

@@ -213,7 +213,7 @@ def _take_building(site: Site) -> None:
         site.leases.take_building()
     except LeaseHeldError:
         if site.leases.take_building_over():
-            # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
+            # The process that was replaced may wake up: nobody continues from the checkpoint that it writes to.
             for output, history in site.registry.histories().items():
                 if history.building is not None:
                     transitions.discard(output, history.building.number, site, "another process rolls back")

@@ -205,7 +205,7 @@ class Walk:
         return self.reached(inner) if isinstance(inner, types.FunctionType) else self._held(inner)
 
     def _member(self, kind: type, attribute_: str) -> str:
-        """A plain value of a class that stands for itself; empty if it is none."""
+        """A plain value of a class that stands for itself; empty if it is not one."""
         base = next((base for base in kind.__mro__ if attribute_ in vars(base)), None)
         if base is None or not isinstance(vars(base)[attribute_], (str, int, float, bytes, type(None))):
             return ""

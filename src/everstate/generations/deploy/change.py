@@ -2,7 +2,7 @@
 
 The plan says which steps that takes; here they are taken, each once. An output that has not changed runs as it is. A
 changed one is built beside its active generation, which goes on publishing: in its own process if that lives, else
-here, from its archived code. When the new generation has caught up and nothing speaks against it, it takes the place
+here, from its archived code. When the new generation has caught up and nothing stands in its way, it takes the place
 of the old one.
 """
 

@@ -252,7 +252,7 @@ def _deployed(output: str, generation: Generation, site: Site) -> Deployed:
 
 
 def _resumable(output: str, generation: Generation, site: Site) -> bool:
-    """Whether a generation's state can be gone on with."""
+    """Whether a generation's state can be continued."""
     if generation.status is Status.ACTIVE:
         return True
     if generation.status is Status.PLANNED:
@@ -265,7 +265,7 @@ def _resumable(output: str, generation: Generation, site: Site) -> bool:
 
 
 def resumable_unit(output: str, generation: Generation, site: Site) -> Unit:
-    """The archived code of a generation whose state can be gone on with.
+    """The archived code of a generation whose state can be continued.
 
     Raises:
         StateError: If code or state are damaged, or the sources no longer have all that it has not read.

@@ -34,7 +34,7 @@ def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Plan
     suspended = _take_building(planned, leases, wishes)
     for output, history in site.registry.histories().items():
         if suspended and history.building is not None:
-            # The process that was replaced may wake up: nobody goes on with the checkpoint that it writes to.
+            # The process that was replaced may wake up: nobody continues from the checkpoint that it writes to.
             transitions.discard(output, history.building.number, site)
         transitions.tidy(output, site)
     planned = plan()
