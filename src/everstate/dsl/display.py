@@ -9,7 +9,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import secrets
-from everstate.fingerprints.noted.phrases import wording
 from everstate.topology.drawing import svg
 from everstate.topology.nodes import Output
 from everstate.topology.unit import Unit
@@ -124,6 +123,8 @@ def drawn(units: Sequence[Unit], service: Service, partitions: Mapping[str, int]
         service: Whose they are.
         partitions: Of topics that exist.
     """
+    from everstate.fingerprints.noted.phrases import wording  # noqa: PLC0415 - only who looks reads sources
+
     settings = service.configuration
     picture = svg(units, wording(units, settings), partitions)
     return secrets.hidden(picture, tuple(secrets.named(settings).values()))

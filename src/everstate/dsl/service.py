@@ -18,7 +18,6 @@ from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
 from everstate.errors.calls import explained_class
-from everstate.fingerprints.noted.phrases import texts
 from everstate.formats.values import on_topic, require_format
 from everstate.location import Location, caller
 from everstate.schema.keys import KeySpec
@@ -191,6 +190,8 @@ class Service(Guiding, Displayed):
 
     def describe(self) -> Description:
         """What the service consists of; `str()` gives text, `.to_json()` a dict."""
+        from everstate.fingerprints.noted.phrases import texts  # noqa: PLC0415 - only who looks reads sources
+
         units = self.units()
         return Description(self.name, self.on_error, units, texts(units, self.configuration))
 
