@@ -79,6 +79,10 @@ def plan(  # noqa: PLR0913 - each option is a parameter
     else:
         made = plan_service(described, **given)
     report(made, Settings.resolve(), form="json" if as_json else format, out=out)
+    if key is not None and not made.previews:
+        typer.echo(
+            f"No output changes that has results so far, so there is nothing to explain for key {key}.", err=True
+        )
     for refused in made.refusals:
         raise typer.Exit(exit_code(refused.error()))
     if detailed_exitcode and made.changes:

@@ -192,3 +192,12 @@ def test_run_of_something_that_is_no_plan_is_refused(log, file, tmp_path):
         run("run", file, "--plan", tmp_path / "p.json")
     with pytest.raises(ConfigurationError, match=r"missing\.json cannot be read"):
         run("run", file, "--plan", tmp_path / "missing.json")
+
+
+def test_plan_of_a_key_previews_and_says_so_where_nothing_can_be_explained(log, file):
+    nothing = run("plan", file, "--key", "c")
+    assert "nothing to explain for key c" in nothing.stderr
+    deploy(file, log.url)
+    send(log, 2)
+    shown = run("plan", file, "--set", "least=5", "--key", "c", "--quiet").stdout
+    assert "= key c is in neither version\n" in shown
