@@ -170,7 +170,7 @@ def chapter(title: str, text: str) -> None:
 
 def code(text: str) -> None:
     """Show Python."""
-    console.print(Syntax(text, "python", background_color="default", padding=(0, 4)))
+    console.print(Syntax(text, "python", background_color="default", padding=(0, 2), word_wrap=True))
 
 
 def wait_until(stage: Stage, topic: str, wanted: Rows, seconds: float = 300) -> Rows:
