@@ -62,9 +62,9 @@ run everstate consume customer-totals --latest --json
 says '"key": "bob", "value": {"total": 170.0, "orders": 2}'
 run everstate status
 says 'customer-totals'
-run everstate export customer-totals totals.csv
+run everstate export customer-totals totals.csv --latest
 run cat totals.csv
-says 'bob'
+says "bob,170.0,2"
 
 run everstate rollback orders customer-totals --dry-run
 says 'return order["status"] != "void"'
