@@ -18,7 +18,7 @@ WORDS: Final = ("json", "string", "bytes", "number")
 
 
 @explained_class
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Avro:
     """Values in Avro, as the serialisers of Confluent write them: a schema's number in the registry, then the value.
 
@@ -38,11 +38,13 @@ class Avro:
         subject: Under which name an output's schema is registered; by default the topic's name with `-value`.
     """
 
-    registry: str = ""
-    subject: str = ""
+    registry: str
+    subject: str
 
-    def __post_init__(self) -> None:
-        _check_address(self.registry)
+    def __init__(self, registry: str = "", subject: str = "") -> None:
+        _check_address(registry)
+        object.__setattr__(self, "registry", registry)
+        object.__setattr__(self, "subject", subject)
 
     def on(self, subject: str) -> Avro:
         """The same, with a subject if it has none."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from everstate.errors import SchemaError
+from everstate.errors import ConfigurationError, SchemaError
 from everstate.formats import avro
 from everstate.formats.descriptions import Avro, Protobuf
-from everstate.formats.registry import opened
+from everstate.formats.registry import InProcessRegistry, opened
 from everstate.schema import values
 
 if TYPE_CHECKING:
@@ -70,6 +70,19 @@ def meaning(schema: Schema, fmt: Format) -> Any:
     if isinstance(fmt, Protobuf):
         return _protobuf().meaning(schema, fmt)
     return str(fmt).lower() if isinstance(fmt, Avro) else fmt
+
+
+def require_shared(fmt: Format) -> None:
+    """Refuses a registry that other processes cannot ask: each would number schemas for itself.
+
+    Raises:
+        ConfigurationError: If it is one.
+    """
+    if not isinstance(fmt, str) and isinstance(opened(fmt.registry), InProcessRegistry):
+        raise ConfigurationError(
+            f"{fmt.registry or 'the registry'} is a registry in one process, and Spark's workers are others",
+            hint="It is for tests with es.testing.Driver. Name one that runs: es.Avro('http://registry:8081')",
+        )
 
 
 def register(schema: Schema, fmt: Format) -> None:

@@ -162,6 +162,8 @@ RIGHT_CALLS: list[Right] = [
     ("send a datetime", lambda: _send(datetime, MOMENT)),
     ("send bytes as JSON", lambda: _send(bytes, b"\x00\xff")),
     ("send bytes as bytes", lambda: _send(bytes, b"\x00\xff", format="bytes")),
+    ("send a number as bytes", lambda: _send(int, 7, format="number")),
+    ("send Avro", lambda: _send({"n": int}, {"n": 7}, format=es.Avro("mock://right"))),
     ("send text as string", lambda: _send(str, "héllo", format="string")),
     ("send NaN", lambda: _send({"a": float}, {"a": float("inf")})),
     ("send a tuple for a list", lambda: _send({"a": list[int]}, {"a": (1, 2)}, {"a": [1, 2]})),

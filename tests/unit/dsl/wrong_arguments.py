@@ -6,6 +6,8 @@ import functools
 from datetime import timedelta
 from typing import Any
 
+from google.protobuf.wrappers_pb2 import Int64Value
+
 import everstate as es
 from everstate import col
 from everstate.errors import (
@@ -139,6 +141,21 @@ def _argument_calls() -> list[Wrong]:
         ("median of a number", SchemaError, lambda: es.median(5)),
         ("string format of an object", SchemaError, lambda: orders().to("t", format="string")),
         ("bytes format of text", SchemaError, lambda: table(schema=str, format="bytes")),
+        ("number format of text", SchemaError, lambda: table(schema=str, format="number")),
+        ("number format of an object", SchemaError, lambda: orders().to("t", format="number")),
+        ("Avro as a class", SchemaError, lambda: table(schema={"n": int}, format=es.Avro)),
+        ("Avro by its word", SchemaError, lambda: table(schema={"n": int}, format="avro")),
+        ("Avro with a password in its address", ConfigurationError, lambda: es.Avro("http://ada:hunter2@registry")),
+        ("Avro at no address", SchemaError, lambda: es.Avro(8081)),
+        ("Avro of a name that it does not allow", SchemaError, lambda: table(schema={"a b": int}, format=es.Avro())),
+        ("Protobuf of a text", SchemaError, lambda: es.Protobuf("orders.proto")),
+        ("Protobuf without a message", CallError, es.Protobuf),
+        (
+            "Protobuf of a field that is not there",
+            SchemaError,
+            lambda: table(schema={"n": int}, format=es.Protobuf(Int64Value)),
+        ),
+        ("Protobuf of a scalar", SchemaError, lambda: table(schema=int, format=es.Protobuf(Int64Value))),
         ("key that is the value", SchemaError, lambda: table(schema=str, key="value")),
         ("key that is a list", SchemaError, lambda: table(schema=SCHEMA, key="tags")),
         ("declare version that is a number", DefinitionError, lambda: es.declare(version=2)),
