@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from everstate.errors import LogUnavailableError, OffsetOutOfRangeError, TopicRecreatedError, UnsupportedError
@@ -191,3 +191,26 @@ def test_log_without_a_broker_says_so_within_seconds(monkeypatch):
     with pytest.raises(LogUnavailableError, match=r"no broker at 127.0.0.1:9 answers"):
         log.topics()
     log.close()
+
+
+@pytest.mark.long
+def test_record_of_somebody_else_in_the_middle_of_a_cutover_is_told(log, servers, caplog):
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 0))
+    expected = log.end_offsets(["totals"])
+    made, staged = batch(log, lease, {"totals": [("a", "2")]}, 0, generation="g2", query_id="q2", kind="cutover")
+
+    def interfere(point):
+        if point == "log.cutover.inside_transaction":
+            producer = Producer({"bootstrap.servers": servers})
+            producer.produce("totals", b"foreign", b"a", partition=0)
+            producer.flush(30)
+
+    with intercepted(interfere):
+        assert log.cutover(Cutover(made, (lease,), expected), staged).status == "committed"
+    assert "Another program wrote to totals (partition 0, offset " in caplog.text
+    caplog.clear()
+    made, staged = batch(log, lease, {"totals": [("a", "3")]}, 0, generation="g3", query_id="q3", kind="cutover")
+    log.cutover(Cutover(made, (lease,), log.end_offsets(["totals"])), staged)
+    assert caplog.text == ""

@@ -73,7 +73,7 @@ class Commits:
         def fill(transaction: Transaction) -> None:
             for part in public:
                 transaction.rows(part.topic, part.partition, staging.content(part), batch.generation)
-            self.conclude(transaction, marker, tables, now_ms)
+            self.conclude(transaction, marker, tables, now_ms, entries)
             crash_point("log.commit.inside_transaction")
 
         return fill
@@ -89,18 +89,27 @@ class Commits:
         def fill(transaction: Transaction) -> None:
             for part in found:
                 transaction.rows(part.topic, part.partition, part.content, batch.generation)
-            self.conclude(transaction, marker, changed, None)
+            self.conclude(transaction, marker, changed, None, entries)
             crash_point("log.commit.inside_transaction")
 
         return fill
 
-    def conclude(self, transaction: Transaction, marker: Marker, tables: Sequence[Table], stop_ms: int | None) -> None:
+    def conclude(
+        self,
+        transaction: Transaction,
+        marker: Marker,
+        tables: Sequence[Table],
+        stop_ms: int | None,
+        entries: Mapping[str, Entry],
+    ) -> None:
         """The end of a transaction: which files count now, where the batch ended, and the marker."""
         topic = self.registry.commits(marker.commit.service).topic
         for table in tables:
             transaction.put(topic, entry_key(table.name), table.entry())
         stop = None if stop_ms is None else markers.stop_entry(marker.commit, stop_ms)
         if stop is not None:
+            for key, value in markers.folded(entries, marker.commit).items():
+                transaction.put(topic, key, value)
             transaction.put(topic, *stop)
         transaction.put(topic, marker.key, marker.to_bytes())
 

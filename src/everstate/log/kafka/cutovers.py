@@ -8,6 +8,7 @@ between chunks leaves a topic that is partly new; the next comparison finds what
 from __future__ import annotations
 
 import json
+import logging
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from everstate.log.kafka.journal import Entry
     from everstate.log.kafka.private import Table
     from everstate.log.kafka.writer import Fill, Transaction
+
+logger = logging.getLogger(__name__)
 
 #: The most records of one transaction: a few seconds' work, of the minute that it may take.
 CHUNK: Final = 1_000_000
@@ -68,6 +71,7 @@ def cutover(commits: Commits, request: Cutover, staged: Sequence[Staged]) -> Com
     crash_point("log.cutover.after_transaction")
     commits.give_up(staged)
     if result is not None:
+        course.look_again()
         for name in request.drops:
             commits.private.remove(name)
     return result
@@ -118,6 +122,24 @@ class _Course:
             return False
         return all(self._quiet(name, expected[name], ends[name]) for name in names)
 
+    def look_again(self) -> None:
+        """Say so if somebody else has written meanwhile: the last look before a transaction is not part of it."""
+        topics, starts = self._commits.reader.topics, self._request.expected
+        ends = topics.ends(sorted(starts)) if starts else {}
+        for topic in sorted(starts):
+            for frame in self._commits.reader.scan(topic, starts[topic], ends[topic]):
+                others = frame.filter(~_made_by(self._request.commit.generation))
+                for number, offset in others.select("partition", "offset").head(1).iter_rows():
+                    logger.warning(
+                        "Another program wrote to %s (partition %d, offset %d) while a new version took it over, so "
+                        "the topic may not hold its table. Stop that program, then: "
+                        "everstate run SERVICE.py --recalculate %s",
+                        topic,
+                        number,
+                        offset,
+                        self._request.commit.output,
+                    )
+
     def _quiet(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> bool:
         if starts.keys() != ends.keys():
             return False
@@ -143,7 +165,9 @@ class _Course:
             commits.registry.put_document(transaction, commit.service, name, value)
         if pending_key(commit.output) in entries or self._total > 1:
             transaction.put(topic, pending_key(commit.output), None)
-        commits.conclude(transaction, Marker(replace(commit, committed_ms=now_ms), self._before), tables, now_ms)
+        commits.conclude(
+            transaction, Marker(replace(commit, committed_ms=now_ms), self._before), tables, now_ms, entries
+        )
         crash_point("log.cutover.inside_transaction")
 
     def _publish(self, transaction: Transaction, chunk: int) -> None:
@@ -163,6 +187,12 @@ class _Course:
                 self._kept.append(private.kept(name, copy.table, partitions))
         del entries
         return self._kept
+
+
+def _made_by(generation: str) -> pl.Expr:
+    """Which records a generation has written: true or false, never null."""
+    mark = pl.struct(pl.lit("es-generation").alias("name"), pl.lit(generation.encode()).alias("value"))
+    return pl.col("headers").list.contains(mark).fill_null(value=False)
 
 
 def _chunks(staged: Sequence[Staged]) -> Iterator[list[Piece]]:

@@ -1,27 +1,35 @@
 """Commits as entries of a journal: the last marker of each generation, and the order log.
 
 `commit/<output>/<generation>/<open or closed>` is the last batch. `stop/<output>/<generation>/<kind>/<batch>` is
-where a batch ended whose results depend on the order of arrival; those stay. `cutover/<output>` is there while a
-cutover is under way.
+where a batch ended whose results depend on the order of arrival; 256 of them in a row become one entry under `stops`,
+and 256 of those one under `many-stops`: a month of a batch per second is 40 of these, and some hundred others.
+`cutover/<output>` is there while a cutover is under way.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.log import vectors
 from everstate.log.descriptions import Commit
 from everstate.log.stops import Stops
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from everstate.log.descriptions import Vector
     from everstate.log.kafka.journal import Entry
 
 _VECTORS = ("start", "end")
+#: So many stops in a row become one entry.
+FOLD: Final = 256
+#: What an entry begins with that holds one stop, some hundred, some ten thousand.
+_LEVELS: Final = ("stop", "stops", "many-stops")
+#: Brokers take records of a megabyte.
+_LARGEST: Final = 500_000
 
 
 @dataclass(frozen=True)
@@ -86,22 +94,58 @@ def stop_entry(commit: Commit, now_ms: int) -> tuple[str, bytes] | None:
 
 def stops(entries: Mapping[str, Entry], output: str) -> Stops:
     """Where published batches ended, and when; what a generation did while it was built counts from its cutover on."""
-    ends: list[Vector] = []
-    times: list[int] = []
-    built: dict[str, list[tuple[Vector, int]]] = {}
-    for key, entry in entries.items():
-        if not key.startswith(f"stop/{output}/"):
-            continue
-        generation, kind, _ = key.removeprefix(f"stop/{output}/").rsplit("/", 2)
-        document = json.loads(entry.value)
-        stop = (vectors.from_offsets(document["end"]), int(document["ms"]))
+    found: list[Stops] = []
+    built: dict[str, list[Stops]] = {}
+    for _, generation, kind, entry in _stop_entries(entries, output):
+        stop = _read_stops(entry)
         if kind == "closed":
             built.setdefault(generation, []).append(stop)
             continue
-        for end, ms in [*(built.pop(generation, []) if kind == "cutover" else []), stop]:
-            ends.append(end)
-            times.append(ms)
-    return Stops.of(ends, times).advancing()
+        found += [*(built.pop(generation, []) if kind == "cutover" else []), stop]
+    return Stops.joined(found).advancing()
+
+
+def folded(entries: Mapping[str, Entry], commit: Commit) -> dict[str, bytes | None]:
+    """What becomes of the stops before this batch, so that there are never many: entries to write, None to delete.
+
+    The order of entries is the order of batches, so only those are put together that follow one another: the last ones
+    of this generation and kind, up to where somebody else has published.
+    """
+    if commit.kind == "cutover":
+        return {}
+    run: list[tuple[str, Entry]] = []
+    for key, generation, kind, entry in reversed(list(_stop_entries(entries, commit.output))):
+        if (generation, kind) == (commit.generation, commit.kind):
+            run.append((key, entry))
+        elif generation == commit.generation or "closed" not in (kind, commit.kind):
+            break
+    run.reverse()
+    for level, larger in pairwise(_LEVELS):
+        alike = [each for each in run if each[0].startswith(f"{level}/")]
+        if len(alike) < FOLD or sum(len(entry.value) for _, entry in alike) > _LARGEST:
+            continue
+        # With the smaller ones that follow: what is written now comes after them.
+        behind = run[run.index(alike[0]) :]
+        together = Stops.joined([_read_stops(entry) for _, entry in behind])
+        _, _, rest = behind[-1][0].partition("/")
+        return {**{key: None for key, _ in behind}, f"{larger}/{rest}": together.to_bytes()}
+    return {}
+
+
+def _stop_entries(entries: Mapping[str, Entry], output: str) -> Iterator[tuple[str, str, str, Entry]]:
+    """Key, generation and kind of each entry of the order log, in the order of batches."""
+    for key, entry in entries.items():
+        level, _, rest = key.partition("/")
+        if level in _LEVELS and rest.startswith(f"{output}/"):
+            generation, kind, _ = rest.removeprefix(f"{output}/").rsplit("/", 2)
+            yield key, generation, kind, entry
+
+
+def _read_stops(entry: Entry) -> Stops:
+    if not entry.value.startswith(b"{"):
+        return Stops.from_bytes(entry.value)
+    document = json.loads(entry.value)
+    return Stops.of([vectors.from_offsets(document["end"])], [int(document["ms"])])
 
 
 def corrected(last: Marker, batch: Commit, now_ms: int) -> Marker:
