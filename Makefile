@@ -8,7 +8,7 @@ FAST := not long and not spark and not recovery and not kafka
 ON_SPARK := $(PYTEST) -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo kafka kafka-stop quick test test-all long bench lint format unit docs docs-test dist catalogue count lock clean
+.PHONY: help setup demo demo-kafka kafka kafka-stop quick test test-all long bench lint format unit docs docs-test dist catalogue count lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
@@ -21,6 +21,9 @@ setup: ## make .venv, get Java where it is missing, prepare a quick start; does 
 
 demo: setup ## the story in the terminal: totals that follow changes and survive a kill
 	@$(PYTHON_IN_VENV) examples/demo.py
+
+demo-kafka: setup ## the same story on a Kafka broker, which is started for it and stopped after it
+	@$(PYTHON_IN_VENV) scripts/kafka_broker.py run $(PYTHON_IN_VENV) examples/demo.py
 
 kafka: ## start a Kafka broker on this machine, fetched through Maven once, and print its address
 	@$(PYTHON_IN_VENV) scripts/kafka_broker.py start

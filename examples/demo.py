@@ -1,8 +1,10 @@
 """The story in a terminal: totals that follow their orders, a SIGKILL, an edit without a reset, and the way back.
 
     make demo
+    make demo-kafka
 
 Everything happens in a temporary folder: the services, the topics (the embedded log), the state and the checkpoints.
+With the address of a Kafka cluster as its argument, the topics are there; `make demo-kafka` starts one for it.
 """
 
 from __future__ import annotations
@@ -44,14 +46,14 @@ console = Console(highlight=False)
 class Stage:
     """The folder of this run, and the commands on it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, log: str) -> None:
         self.folder = folder
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.replaced: list[subprocess.Popen[bytes]] = []
-        self.log = open_log(folder / "log")
+        self.log = open_log(log)
         self.environment = {
             **os.environ,
-            "EVERSTATE_LOG": str(folder / "log"),
+            "EVERSTATE_LOG": log,
             "EVERSTATE_HEARTBEAT": "1",
         }
         for name in ("totals.py", "vips.py"):
@@ -285,7 +287,7 @@ def main() -> None:
     """Tell the story."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="everstate-demo-") as folder:
-        stage = Stage(Path(folder))
+        stage = Stage(Path(folder), sys.argv[1] if len(sys.argv) > 1 else str(Path(folder) / "log"))
         try:
             for part in (begin, change, crash, edit, cosmetics):
                 part(stage)

@@ -1,8 +1,9 @@
 """A broker of Apache Kafka on this machine: one node on loopback, for development and for tests.
 
 The jars come through Maven into `~/.cache/everstate` once. `start` leaves a broker running and prints its address,
-`stop` ends it. `serve` is what runs beside the broker: it ends it when its owner has gone, so that a test run that is
-killed leaves nothing behind. Nothing here needs a package from outside.
+`stop` ends it. `run` runs a command on a broker of its own, whose address is the command's last word. `serve` is what
+runs beside the broker: it ends it when its owner has gone, so that a test run that is killed leaves nothing behind.
+Nothing here needs a package from outside.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 VERSION: Final = "4.3.0"
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "everstate" / "kafka"
@@ -35,19 +36,23 @@ HOME: Final = CACHE / "broker"
 FETCH_S: Final = 900
 START_S: Final = 120.0
 STOP_S: Final = 20.0
-_POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+#: What is fetched, by the folder that it goes into: the broker, and the programs that come with Kafka, for tests.
+ARTIFACTS: Final = {"jars": ("kafka_2.13",), "programs": ("kafka-tools", "kafka-streams")}
+_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>everstate</groupId><artifactId>broker</artifactId><version>1</version>
   <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
-    </dependency>
+    {wanted}
     <dependency>
       <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
     </dependency>
   </dependencies>
 </project>
 """
+_DEPENDENCY: Final = (
+    f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{{name}}</artifactId><version>{VERSION}</version>"
+    "</dependency>"
+)
 #: One node that others need not agree with, quick to notice what tests wait for.
 _SETTINGS: Final[dict[str, object]] = {
     "process.roles": "broker,controller",
@@ -111,8 +116,11 @@ def _jars() -> Path:
     return CACHE / VERSION / "jars"
 
 
-def fetch() -> Path:
+def fetch(what: str = "jars") -> Path:
     """The folder with the broker's jars, fetched if they are not there.
+
+    Args:
+        what: Which of `ARTIFACTS`.
 
     Raises:
         BrokerError: If they cannot be.
@@ -120,14 +128,15 @@ def fetch() -> Path:
     lack = missing()
     if lack is not None:
         raise BrokerError(lack)
-    jars = _jars()
+    jars = _jars().with_name(what)
     jars.parent.mkdir(parents=True, exist_ok=True)
     with _locked(jars.parent / "fetch.lock"):
         if jars.is_dir():
             return jars
         print(f"Fetching Apache Kafka {VERSION} with Maven into {jars} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
-            (Path(folder) / "pom.xml").write_text(_POM, encoding="utf-8")
+            named = "".join(_DEPENDENCY.format(name=name) for name in ARTIFACTS[what])
+            (Path(folder) / "pom.xml").write_text(_POM.format(wanted=named), encoding="utf-8")
             wanted = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
             try:
                 done = subprocess.run(  # noqa: S603 - a fixed command
@@ -216,6 +225,16 @@ def stop(folder: Path) -> bool:
         time.sleep(0.05)
     (folder / "broker.json").unlink(missing_ok=True)
     return True
+
+
+def run_with(command: Sequence[str]) -> int:
+    """Run a command on a broker that is started for it, whose address is its last word; returns its exit code."""
+    with tempfile.TemporaryDirectory(prefix="everstate-kafka-") as folder:
+        broker = start(Path(folder), owner=os.getpid())
+        try:
+            return subprocess.run([*command, f"kafka://{broker.address}"], check=False).returncode  # noqa: S603 - as asked
+        finally:
+            stop(Path(folder))
 
 
 def _serve(folder: Path, owner: int | None, settings: Mapping[str, object], port: int) -> int:
@@ -320,13 +339,18 @@ def _locked(path: Path) -> Iterator[None]:
 def main() -> int:
     """The commands of the Makefile."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=["fetch", "start", "stop", "serve"])
+    parser.add_argument("command", choices=["fetch", "start", "stop", "serve", "run"])
     parser.add_argument("folder", nargs="?", type=Path, default=HOME)
     parser.add_argument("--owner", type=int)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--settings", type=json.loads, default={})
-    given = parser.parse_args()
+    if sys.argv[1:2] == ["run"]:
+        given, words = argparse.Namespace(command="run"), sys.argv[2:]
+    else:
+        given, words = parser.parse_args(), []
     try:
+        if given.command == "run":
+            return run_with(words)
         if given.command == "serve":
             return _serve(given.folder, given.owner, given.settings, given.port)
         if given.command == "fetch":
