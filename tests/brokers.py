@@ -41,13 +41,18 @@ def finish() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def address() -> str:
-    """Host and port of this process's broker."""
+def require() -> None:
+    """Skip the test where there can be no broker."""
     lack = kafka_broker.missing()
     if lack is not None:
         if os.environ.get(REQUIRED):
             pytest.fail(f"{NO_BROKER}: {lack}")
         pytest.skip(f"{NO_BROKER}: {lack}")
+
+
+def address() -> str:
+    """Host and port of this process's broker."""
+    require()
     place = Path(os.environ[FOLDER]) / os.environ.get("PYTEST_XDIST_WORKER", "only")
     return kafka_broker.start(place, owner=int(os.environ[OWNER])).address
 

@@ -20,13 +20,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long]
 @pytest.fixture
 def own(tmp_path):
     """A broker that may be killed."""
-    brokers.address()  # skips where there can be none
+    brokers.require()
     folder = tmp_path / "own"
     yield kafka_broker.start(folder, owner=os.getpid()), folder
     kafka_broker.stop(folder)
 
 
-def test_broker_that_is_killed_in_a_transaction_and_comes_back_gets_the_batch_once(own, tmp_path):
+@pytest.mark.parametrize("seconds", [3, 60])
+def test_broker_that_is_killed_in_a_transaction_and_comes_back_gets_the_batch_once(own, tmp_path, seconds):
     broker, folder = own
     port = int(broker.address.rpartition(":")[2])
     log = open_log(f"kafka://{broker.address}", staging=tmp_path / "staging")
@@ -36,7 +37,7 @@ def test_broker_that_is_killed_in_a_transaction_and_comes_back_gets_the_batch_on
     killed = []
 
     def come_back():
-        threading.Event().wait(3)
+        threading.Event().wait(seconds)
         kafka_broker.start(folder, owner=os.getpid(), port=port)
 
     back = threading.Thread(target=come_back)

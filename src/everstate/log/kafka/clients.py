@@ -101,20 +101,22 @@ class Clients:
         """
         with self._guard:
             if self._admin is None:
+                self._denied = None
                 admin = AdminClient({k: v for k, v in self._options().items() if k != "allow.auto.create.topics"})
-                self._require_answer(admin)
+                # A name that cannot be: all that is wanted is an answer.
+                self._ask(admin, "__everstate", _FIRST_ANSWER_S, f"no broker at {self.servers} answers")
                 self._admin = admin
             return self._admin
 
-    def _require_answer(self, admin: AdminClient) -> None:
-        deadline = time.monotonic() + _FIRST_ANSWER_S
-        with naming(f"no broker at {self.servers} answers"):
+    def _ask(self, client: Any, topic: str, patience_s: float, what: str, *, about: str | None = None) -> None:
+        """Have a client ask for a topic until it is answered; refused credentials are not worth asking again."""
+        deadline = time.monotonic() + patience_s
+        with naming(what, topic=about):
             while True:
                 try:
-                    # A name that cannot be: all that is wanted is an answer.
-                    admin.list_topics(topic="__everstate", timeout=1.0)
+                    client.list_topics(topic=topic, timeout=1.0)
                 except KafkaException:
-                    admin.poll(0)
+                    client.poll(0)
                     self.require_access()
                     if time.monotonic() > deadline:
                         raise
@@ -164,8 +166,7 @@ class Clients:
             if topic in known:
                 return
             known.add(topic)
-        with naming(f"topic {topic!r} cannot be found", topic=topic):
-            client.list_topics(topic=topic, timeout=ASK_S)
+        self._ask(client, topic, ASK_S, f"topic {topic!r} cannot be found", about=topic)
 
     def forget(self) -> None:
         """Let go of all that may know of a topic that is gone: the next one of that name is another."""

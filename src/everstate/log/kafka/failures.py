@@ -61,8 +61,8 @@ _DENIED: Final = (
 _WAIT: Final = "Nothing is lost: see that the brokers run and can be reached from here, then run it again."
 _RIGHTS: Final = (
     "Correct the credentials (EVERSTATE_KAFKA_CONFIG, EVERSTATE_KAFKA_SASL_PASSWORD and the like), or have the rights "
-    "given: kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:NAME --operation All "
-    "--topic '*' --transactional-id 'es/*' --resource-pattern-type prefixed"
+    "given: kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:NAME --operation All --topic '*', "
+    "and the same with --transactional-id es/ --resource-pattern-type prefixed instead of the topic."
 )
 
 

@@ -39,6 +39,7 @@ _PASSING: Final = (
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,  # the client looks for a group by itself; none is ever joined
     *UNKNOWN_TOPIC,
 )
 _TIMED: Final = {**SCHEMA, APPENDED: pl.Int64()}
