@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.testing import Driver
 
 ROOT = Path(__file__).resolve().parents[2]

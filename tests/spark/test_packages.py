@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.generations.registry import Registry
 from everstate.schema.topic_names import dead_letter_topic
 

@@ -11,7 +11,7 @@ import typer
 
 from everstate.cli.completion import service_names
 from everstate.cli.log_option import require_log
-from everstate.cli.service_file import is_left_out, load_service, read_config, service_name
+from everstate.cli.service_loading import is_left_out, load_service, read_config, service_name
 from everstate.errors.secrets import MASK, is_secret, masked
 from everstate.generations.deploy.settings import choose_log
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from everstate.errors import ConfigurationError, DecodeError, SchemaError
 from everstate.formats.framing import framed, unframed
 from everstate.formats.registry import RegisteredSchema, number_of, opened
-from everstate.schema.readers import MismatchError, object_reader, reader
+from everstate.schema.column_values import MismatchError, object_reader, reader
 from everstate.schema.scalars import MICROSECOND
 from everstate.schema.schema import SCALAR_COLUMN, Schema
 

@@ -1,4 +1,4 @@
-"""Reading and writing one value in any format; `schema/values.py` has what needs no more than a word."""
+"""Reading and writing one value in any format; `schema/record_values.py` has what needs no more than a word."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from everstate.errors import ConfigurationError, SchemaError
 from everstate.formats import avro
 from everstate.formats.descriptions import Avro, Protobuf
 from everstate.formats.registry import InProcessRegistry, opened
-from everstate.schema import values
+from everstate.schema import record_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ def require_format(schema: Schema, fmt: object, *, location: Location | None = N
             f"format={getattr(fmt, '__name__', '')} is a class", location=location, hint="Write format=es.Avro()"
         )
     else:
-        values.require_format(schema, fmt, location=location)
+        record_values.require_format(schema, fmt, location=location)
 
 
 def on_topic(fmt: Format, topic: str) -> Format:
@@ -52,7 +52,7 @@ def decode_value(data: bytes, schema: Schema, fmt: Format) -> dict[str, Any]:
     if isinstance(fmt, Protobuf):
         found: dict[str, Any] = _protobuf().decode(data, schema, fmt)
         return found
-    return values.decode_value(data, schema, fmt)
+    return record_values.decode_value(data, schema, fmt)
 
 
 def encode_value(row: Mapping[str, Any], schema: Schema, fmt: Format) -> bytes:
@@ -62,7 +62,7 @@ def encode_value(row: Mapping[str, Any], schema: Schema, fmt: Format) -> bytes:
     if isinstance(fmt, Protobuf):
         written: bytes = _protobuf().encode(row, schema, fmt)
         return written
-    return values.encode_value(row, schema, fmt)
+    return record_values.encode_value(row, schema, fmt)
 
 
 def meaning(schema: Schema, fmt: Format) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.errors import RecordError
 from everstate.kernels.records.python_rows import to_rows
-from everstate.schema.values import check_row
+from everstate.schema.record_values import check_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,7 +15,7 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from everstate.schema.readers import MismatchError, default_text
+from everstate.schema.column_values import MismatchError, default_text
 from everstate.schema.types import (
     BOOL,
     BYTES,

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from everstate.errors import RecordError
 from everstate.location import caller
-from everstate.schema.readers import MismatchError, reader, written
+from everstate.schema.column_values import MismatchError, reader, written
 from everstate.schema.text_forms import to_text
 from everstate.schema.types import DATETIME, DECIMAL, DataType
 

@@ -11,8 +11,8 @@ from everstate.errors.calls import suggestion
 from everstate.formats.values import decode_value, encode_value
 from everstate.location import caller
 from everstate.schema.keys import decode_key, encode_key
+from everstate.schema.record_values import check_row
 from everstate.schema.topic_names import dead_letter_topic
-from everstate.schema.values import check_row
 from everstate.testing.plain import plain_json
 
 if TYPE_CHECKING:

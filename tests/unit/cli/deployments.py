@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.engine.spark_run import SparkRun
 from everstate.generations.deploy import transitions
 from everstate.generations.deploy.outputs import create_own_topics, create_topics

@@ -6,7 +6,7 @@ import linecache
 import sys
 from pathlib import Path
 
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.engine.commands.preview import plan_service
 from everstate.log.descriptions import TopicConfig
 from everstate.log.embedded.log import EmbeddedLog

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from everstate.fingerprints.prints import Setting, UnitPrint
 from everstate.plan.actions import Plan
-from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
 from everstate.plan.preview import Contribution, Counts, DeadRecord, Explanation, FieldChange, Preview, Sample
+from everstate.plan.service_decision import decide
 from tests.unit.plan.prints import part, seen, source, table, totals, unit, vips
 
 SOURCES = {

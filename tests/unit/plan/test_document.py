@@ -8,9 +8,9 @@ import pytest
 from everstate.errors import ConfigurationError
 from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.actions import Plan
-from everstate.plan.decisions import decide
 from everstate.plan.document import drift, from_json, to_json
 from everstate.plan.facts import Deployed, OnChange, Options, OutputFacts, SourceFacts
+from everstate.plan.service_decision import decide
 from tests.unit.plan.prints import clicks, seen, totals, vips
 from tests.unit.plan.stories import SOURCES, configured_totals, outputs, whole_story
 

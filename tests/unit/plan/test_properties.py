@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everstate.fingerprints.prints import UnitPrint
-from everstate.plan.decisions import decide
 from everstate.plan.differences import differences
 from everstate.plan.document import drift, from_json, to_json
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
 from everstate.plan.matching import Match
+from everstate.plan.service_decision import decide
 from tests.unit.plan.prints import node, part, source, table, unit
 
 STEPS = st.tuples(st.sampled_from(["filter", "map", "rekey", "aggregate"]), st.integers(0, 4))

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from everstate.fingerprints.prints import UnitPrint
 from everstate.plan.actions import Estimate, Plan, Restore
-from everstate.plan.decisions import decide
 from everstate.plan.facts import Deployed, OutputFacts, SourceFacts
+from everstate.plan.service_decision import decide
 from everstate.plan.text import Span, Style, plain, text
 from tests.unit.plan.prints import node, part, seen, source, table, totals, unit, vips
 from tests.unit.plan.stories import whole_story

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.cli.service_options import AsJson, ServiceFile, ServiceName
 
 

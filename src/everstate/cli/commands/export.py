@@ -43,7 +43,7 @@ def export(  # noqa: PLR0913 - each option is a parameter
 
     Partition by partition, in the order of offsets. The file appears when it is whole.
     """
-    from everstate.cli.service_file import load_service  # noqa: PLC0415 - only what is asked for is loaded
+    from everstate.cli.service_loading import load_service  # noqa: PLC0415 - only what is asked for is loaded
     from everstate.reading import export as exporting  # noqa: PLC0415
     from everstate.reading.forms import of_service  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everstate.cli.log_option import require_log
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.cli.service_options import LogPath, ServiceFile, ServiceName
 from everstate.dsl.display import drawn
 from everstate.errors import ConfigurationError

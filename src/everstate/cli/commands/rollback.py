@@ -10,7 +10,7 @@ import typer
 from everstate.cli.option_groups import grouped
 from everstate.cli.plan_text import print_plan
 from everstate.cli.run_options import Approve, DryRun
-from everstate.cli.service_file import service_name
+from everstate.cli.service_loading import service_name
 from everstate.cli.service_options import Quiet, ServiceFile, ServiceOptions, existing_log, service_and_rest
 
 if TYPE_CHECKING:

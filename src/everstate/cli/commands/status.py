@@ -11,7 +11,7 @@ import typer
 
 from everstate.cli.columns import aligned
 from everstate.cli.log_option import LogOption, open_existing
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.cli.service_options import AsJson
 from everstate.errors import ConfigurationError
 from everstate.errors.calls import suggestion

@@ -16,10 +16,10 @@ from everstate.generations.state.past import beyond, covered, unread
 from everstate.generations.state.topic_marks import require_same_topics
 from everstate.log.archive.reading import load
 from everstate.plan.actions import Keep
-from everstate.plan.decisions import decide
 from everstate.plan.document import drift
 from everstate.plan.explaining import explained
 from everstate.plan.facts import Deployed, Options, OutputFacts, SourceFacts
+from everstate.plan.service_decision import decide
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.errors import EverstateError, MigrationError
 from everstate.kernels.functions import reason
-from everstate.schema.values import check_row
+from everstate.schema.record_values import check_row
 from everstate.topology.names import noun
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from everstate.kernels.operations.user_state import Held, checked, decode, encod
 from everstate.kernels.order import by_arrival
 from everstate.kernels.records.python_rows import to_frame
 from everstate.kernels.rows import KEY, SYSTEM, empty
-from everstate.schema.values import check_row
+from everstate.schema.record_values import check_row
 from everstate.topology.nodes import Stateful
 
 if TYPE_CHECKING:

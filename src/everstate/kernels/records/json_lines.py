@@ -23,7 +23,7 @@ import pyarrow.json as pj
 
 from everstate.kernels.records import wire
 from everstate.kernels.records.python_rows import default_column
-from everstate.schema.values import MAX_DEPTH
+from everstate.schema.record_values import MAX_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

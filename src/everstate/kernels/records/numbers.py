@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from everstate.schema.record_values import NUMBERS
 from everstate.schema.schema import SCALAR_COLUMN
-from everstate.schema.values import NUMBERS
 
 if TYPE_CHECKING:
     from everstate.schema.schema import Schema

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from everstate.schema.readers import default_of
+from everstate.schema.column_values import default_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

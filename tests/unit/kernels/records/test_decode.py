@@ -17,8 +17,8 @@ from everstate.errors import DecodeError
 from everstate.kernels.records import decode, json_lines, python_rows
 from everstate.kernels.records.decode import decode_records, decode_values
 from everstate.schema.keys import KeySpec
+from everstate.schema.record_values import decode_value
 from everstate.schema.schema import Schema
-from everstate.schema.values import decode_value
 from tests.effort import examples
 
 ORDERS = Schema.of({"order_id": str, "customer": str, "amount": int})

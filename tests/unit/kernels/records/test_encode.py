@@ -16,9 +16,9 @@ from everstate.kernels.records import encode, python_rows
 from everstate.kernels.records.decode import decode_values
 from everstate.kernels.records.encode import encode_values
 from everstate.schema import scalars, types
+from everstate.schema.record_values import decode_value, encode_value
 from everstate.schema.schema import Schema
 from everstate.schema.types import DataType, Field
-from everstate.schema.values import decode_value, encode_value
 from tests.effort import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

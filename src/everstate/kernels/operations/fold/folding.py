@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from everstate.errors import RecordError
 from everstate.kernels.functions import reason
+from everstate.schema.record_values import check_row
 from everstate.schema.schema import SCALAR_COLUMN
-from everstate.schema.values import check_row
 
 if TYPE_CHECKING:
     from everstate.topology.functions import Function

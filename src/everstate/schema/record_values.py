@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.errors import DecodeError, RecordError, SchemaError
 from everstate.errors.calls import suggestion
 from everstate.schema import text_forms
-from everstate.schema.readers import MismatchError, object_reader, reader, written
+from everstate.schema.column_values import MismatchError, object_reader, reader, written
 from everstate.schema.schema import SCALAR_COLUMN, Schema
 
 if TYPE_CHECKING:

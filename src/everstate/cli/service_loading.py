@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from everstate.cli.service_modules import Target, import_file, import_module, is_module
+from everstate.cli.service_names import Target, import_file, import_module, is_module
 from everstate.dsl.config import OVERRIDES
 from everstate.dsl.service import Service
 from everstate.errors import ConfigurationError, DefinitionError, EverstateError, secrets

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from everstate.cli.service_file import load_service
-from everstate.cli.service_modules import Target, package_of
+from everstate.cli.service_loading import load_service
+from everstate.cli.service_names import Target, package_of
 from everstate.errors import DefinitionError
 
 RULES = """
@@ -32,7 +32,7 @@ trips.filter(is_late).filter(lambda row: rules.is_late(row)).to("late")
 #: Prints the fingerprint of a service's only output, and what its functions say of a row after a way through pickle.
 PROGRAM = """
 import pickle, sys
-from everstate.cli.service_file import load_service
+from everstate.cli.service_loading import load_service
 from everstate.engine.query.by_value import pickled
 from everstate.fingerprints.outputs import print_unit
 

@@ -18,9 +18,9 @@ from everstate.plan.actions import (
     Restore,
     Retire,
 )
-from everstate.plan.decisions import decide
 from everstate.plan.differences import Category
 from everstate.plan.facts import Deployed, Mismatch, OnChange, Options, OutputFacts, SourceFacts
+from everstate.plan.service_decision import decide
 from tests.unit.plan.prints import clicks, filtered, grouped, node, part, seen, source, table, totals, unit, vips
 
 ORDERS = SourceFacts(topic="orders", records=1_000_000, start={0: 0, 1: 0}, end={0: 600_000, 1: 400_000})

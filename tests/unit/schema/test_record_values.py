@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from everstate.errors import DecodeError, RecordError, SchemaError
+from everstate.schema.record_values import check_row, decode_value, encode_value, require_format
 from everstate.schema.schema import Schema
-from everstate.schema.values import check_row, decode_value, encode_value, require_format
 
 LINE = {"n": int, "sku": str | None}
 ORDER = Schema.of({"id": str, "amount": float, "note": str | None})

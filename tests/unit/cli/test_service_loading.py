@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from everstate.cli.service_file import load_service, read_config
+from everstate.cli.service_loading import load_service, read_config
 from everstate.errors import ConfigurationError, DefinitionError
 
 ONE = """
