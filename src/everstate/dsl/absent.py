@@ -89,7 +89,13 @@ _FLOW: Final = (
     ),
     ("through to_topic", "to('topic') returns what is on the topic, to build on."),
     ("split", "Use branch(condition, ...): each row goes to the first that is true."),
-    ("suppress", "Results are published once per key and micro-batch; a longer --trigger publishes less often."),
+    (
+        "suppress",
+        (
+            "Results of a window are published once, when they are final, with window(..., emit='final'); others once "
+            "per key and micro-batch, and a longer --trigger publishes less often."
+        ),
+    ),
     ("withwatermark", "Leave it out: nothing is dropped for being late."),
     ("expire", "Delete keys with tombstones on the source topic, or filter by time."),
     ("partitionby", "Use group_by('column'), or rekey('column')."),

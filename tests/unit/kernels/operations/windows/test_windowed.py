@@ -1,0 +1,137 @@
+"""What random histories do not show: times that are none, partitions, pages, and what a plan says of a window."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+import everstate as es
+from everstate import col
+from everstate.errors import StateError
+from everstate.kernels.pages.page_store import MemoryPages
+from everstate.kernels.pipeline import ShardStages, ingested, run_stages
+from everstate.kernels.stream_time import mark, require_known
+from everstate.plan.actions import Recalculate
+
+ORDER = {"id": str, "customer": str, "amount": float}
+
+
+def service(window=None, time=None, name="per-window", **options):
+    app = es.Service("shop")
+    orders = app.stream("orders", key="id", schema={**ORDER, "at": datetime | None}, time=time)
+    grouped = orders.group_by("customer").window(window or es.tumbling("10s"), **options)
+    grouped.agg(total=col("amount").sum()).to(name)
+    return app
+
+
+def order(customer="ada", amount=1.0, at=None):
+    return {"customer": customer, "amount": amount, "at": at}
+
+
+def reasons(driver, output="per-window"):
+    return [record.value["reason"] for record in driver.records(f"{output}.dlq")]
+
+
+@pytest.mark.parametrize("at", [None, "1969-12-31T23:59:59Z"])
+def test_row_without_a_time_at_or_after_1970_is_a_dead_letter_and_moves_nothing(at):
+    driver = es.testing.Driver(service(time=col("at"), emit="final"))
+    driver.send("orders", "o1", order(at="1970-01-01T00:00:01Z"))
+    driver.send("orders", "o2", order(at=at), ts=10**12)
+    assert reasons(driver) == ["time= gives no time at or after 1970"]
+    assert driver.table("per-window") == {}
+
+
+def test_record_without_a_timestamp_is_a_dead_letter_of_the_window_alone():
+    app = service()
+    app.stream("orders", key="id", schema={**ORDER, "at": datetime | None}).to("copy")
+    driver = es.testing.Driver(app)
+    driver.send("orders", "o1", order(), ts=-1)
+    assert reasons(driver) == ["the record has no timestamp"]
+    assert len(driver.records("copy")) == 1
+
+
+def test_record_that_cannot_be_decoded_closes_no_window():
+    driver = es.testing.Driver(service(emit="final"))
+    driver.send("orders", "o1", order(), ts=1)
+    driver.send("orders", "o2", b"{", ts=10**12)
+    driver.send("orders", "o3", order(), ts=2)
+    driver.advance(10_000)
+    assert list(driver.table("per-window").values()) == [{"total": 2.0}]
+
+
+def test_partition_without_records_holds_back_what_would_be_final():
+    driver = es.testing.Driver(service(emit="final"), partitions=2)
+    driver.send("orders", "o1", order(), ts=1, partition=0)
+    driver.send("orders", "o2", order(), ts=90_000, partition=0)
+    assert driver.table("per-window") == {}
+    driver.send("orders", "o3", order(amount=5.0), ts=2, partition=1)
+    driver.send("orders", "o4", order(), ts=90_000, partition=1)
+    assert list(driver.table("per-window").values()) == [{"total": 6.0}]
+
+
+def test_partition_that_is_added_stops_the_output_by_name():
+    with pytest.raises(StateError, match="'orders' has got a new partition, 1") as caught:
+        require_known({"0/0": 5}, mark(0, 1, 0, 0, None), ["orders"])
+    assert "--recalculate" in caught.value.hint
+
+
+def test_key_of_a_window_is_a_json_array_that_any_client_reads():
+    driver = es.testing.Driver(service())
+    driver.send("orders", "o1", order(), ts=int(datetime(2026, 5, 1, 10, tzinfo=UTC).timestamp() * 1000))
+    (record,) = driver._deployment.topics.all("per-window")
+    assert record.key == b'["ada","2026-05-01T10:00:00Z","2026-05-01T10:00:10Z"]'
+
+
+def test_window_that_is_another_one_is_recalculated_and_named():
+    driver = es.testing.Driver(service(es.tumbling("10s")))
+    driver.send("orders", "o1", order(), ts=1)
+    upgrade = driver.upgrade(service(es.tumbling(timedelta(seconds=20), grace="1s")))
+    (action,) = upgrade.plan.actions
+    assert isinstance(action, Recalculate)
+    (difference,) = action.differences
+    assert (difference.old, difference.new) == ("0s, 10s", "1s, 20s")
+    assert [(record.key[2].second, record.value) for record in upgrade.records] == [(10, None), (20, {"total": 1.0})]
+
+
+def test_window_that_is_written_differently_is_no_change():
+    driver = es.testing.Driver(service(es.tumbling("1m", grace="0s")))
+    driver.send("orders", "o1", order(), ts=1)
+    upgrade = driver.upgrade(service(es.tumbling(timedelta(minutes=1))))
+    assert upgrade.records == []
+    assert not isinstance(upgrade.plan.actions[0], Recalculate)
+
+
+def test_time_that_was_moved_by_hand_is_found_by_an_upgrade():
+    driver = es.testing.Driver(service(emit="final"))
+    driver.send("orders", "o1", order(), ts=1)
+    driver.advance(10_000)
+    driver.send("orders", "o2", order(), ts=2)
+    assert driver.counts("per-window") == {"dropped.late": 1}
+    upgrade = driver.upgrade(service(emit="final"), recalculate=["per-window"])
+    assert upgrade.records == []
+    assert list(driver.table("per-window").values()) == [{"total": 1.0}]
+
+
+def batch(first, count, start, group):
+    """Records of as many groups as there are, all in the window that begins at `start`."""
+    numbers = range(first, first + count)
+    values = [b'{"customer": "%s", "amount": 1.0, "at": null}' % group(n).encode() for n in numbers]
+    frame = {"key": [b"o%d" % n for n in numbers], "value": values, "ts": [start] * count, "offset": list(numbers)}
+    return [("orders", 0, pl.DataFrame(frame, schema_overrides={"key": pl.Binary, "value": pl.Binary}))]
+
+
+def test_pages_of_a_window_that_is_over_are_deleted_and_never_read():
+    unit = service(es.tumbling("10s")).units()[0]
+    pages, books, sizes = MemoryPages(), {}, []
+    for window in range(4):
+        stages = ShardStages(unit, pages, books, policy="fail")
+        pages.reset_counts()
+        records = batch(window * 5000, 5000, window * 10_000, lambda n: f"c{n % 5000}")
+        run_stages([stages], [1], ingested(unit, records, "fail"))
+        books = stages.books
+        sizes.append(len(pages.blocks))
+        assert pages.gets == 0  # a new window has no pages yet, and the one before goes unread
+        assert (pages.deletes > 0) == (window > 0)
+    assert len(set(sizes)) == 1
