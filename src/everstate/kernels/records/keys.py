@@ -25,6 +25,8 @@ _ESCAPES: Final = {
     "\b": "\\b",
     "\f": "\\f",
 }
+#: From so many moments on, those that come again are written once.
+_MANY: Final = 1000
 #: How the parts of a composite key look that need no thought; everything else is read one by one.
 _STRING: Final = r'"([^"\\]*)"'
 _BARE: Final = r"([-0-9a-z]+)"
@@ -91,6 +93,10 @@ def quoted(text: pl.Series) -> pl.Series:
 
 
 def _json_part(values: pl.Series, type_: DataType) -> pl.Series:
+    if type_.name == "datetime" and len(values) > _MANY and not values.null_count():
+        few = values.unique()
+        if len(few) < len(values) // 4:  # the bounds of windows: some moments for very many rows
+            return values.replace_strict(few, quoted(text_of(few, type_)), return_dtype=pl.String)
     text = text_of(values, type_)
     if type_.is_integer or type_.name in ("bool", "duration"):
         return text

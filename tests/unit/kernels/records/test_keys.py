@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
@@ -133,3 +133,14 @@ def test_keys_of_an_empty_frame_are_empty():
     columns, bad = decode_keys(pl.Series([], dtype=pl.Binary), spec)
     assert columns["b"].dtype == pl.Int64
     assert bad.is_empty()
+
+
+def test_keys_of_moments_that_come_again_are_those_of_each_alone():
+    spec = KeySpec(("name", "at"), (pl.String(), pl.Datetime("us", "UTC")))
+    times = [datetime(2026, 5, 1, 10, minute, tzinfo=UTC) for minute in range(3)]
+    frame = pl.DataFrame(
+        {"name": [f"n{n}" for n in range(3000)], "at": times * 1000},
+        schema=dict(zip(spec.names, spec.dtypes, strict=True)),
+    )
+    alone = [encode_key(row, spec) for row in frame.iter_rows()]
+    assert encode_keys(frame, spec).to_list() == alone
