@@ -118,6 +118,7 @@ def drawing() -> str:
     """The service of the README, drawn."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / SERVICE).write_text(versions()[0], encoding="utf-8")
+        run(Path(folder), "topic", "create", "orders", "--partitions", "3", "--compact")
         return run(Path(folder), "graph", SERVICE, "--format", "svg")
 
 

@@ -30,7 +30,9 @@ _MOVES: Final = 20
 #: Letters of a line of the user's text, and lines of one step.
 _LONGEST: Final = 48
 _MOST: Final = 6
-_LEGEND: Final = 46
+#: The height of a row of the legend, and what is wide enough for it.
+_LEGEND: Final = 26
+_NARROWEST: Final = 560.0
 
 
 def svg(units: Sequence[Unit], wording: Wording | None = None, partitions: Mapping[str, int] | None = None) -> str:
@@ -49,8 +51,8 @@ def svg(units: Sequence[Unit], wording: Wording | None = None, partitions: Mappi
     parts = [line for route in places.routes for line in _route(route, labels[route.arrow])]
     parts += [line for topic, about in sheet.topics.items() for line in _topic(topic, about, places.boxes[topic])]
     parts += [line for card in sheet.cards.values() for line in _card(card, places.boxes[card.topic])]
-    legend, wide = _legend(places.height)
-    width, height = max(places.width, wide), places.height + _LEGEND
+    width = max(places.width, _NARROWEST)
+    legend, height = _legend(places.height, width)
     size = f'width="{width:.0f}" height="{height:.0f}"'
     begin = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size}>'
     return "\n".join([begin, f"{style()}{_TIP}", f'<rect class="sheet" {size}/>', *parts, *legend, "</svg>"])
@@ -167,13 +169,16 @@ def _route(route: Route, label: float) -> Iterator[str]:
         yield _text(end_x - 12 - label / 2, end_y, route.arrow.label, "soft middle")
 
 
-def _legend(y: float) -> tuple[list[str], float]:
-    """What the signs mean, in one row, and how wide it is."""
-    x, line, parts = float(MARGIN), y + _LEGEND / 2 - 8, []
+def _legend(y: float, width: float) -> tuple[list[str], float]:
+    """What the signs mean, in as many rows as it takes, and where it ends."""
+    x, line, parts = float(MARGIN), y + _LEGEND / 2, []
     for sign, words in _SIGNS:
+        wide = 36 + len(words) * _SMALL
+        if x > MARGIN and x + wide > width - MARGIN / 2:
+            x, line = float(MARGIN), line + _LEGEND
         parts += [f'<g transform="translate({x:.1f} {line:.1f})">{sign}</g>', _text(x + 36, line, words, "soft")]
-        x += 36 + len(words) * _SMALL + 26
-    return parts, x
+        x += wide + 26
+    return parts, line + _LEGEND / 2 + MARGIN / 2
 
 
 #: What stands in the legend, drawn around the height 0.
