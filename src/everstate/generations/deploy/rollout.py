@@ -160,6 +160,8 @@ class Rollout:
         """Stop everything, in order."""
         deadline = time.monotonic() + self._settings.stop_timeout
         running = list(self.changes.executions.values())
+        if running and self._stopping.is_set() and not suppress:
+            self._display.tell("Stopping as soon as the micro-batches under way are committed.")
         for execution in running:
             execution.announce_stop()
         stops: list[Callable[[], None]] = [self._stop_builds]

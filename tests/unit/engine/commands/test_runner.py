@@ -93,6 +93,7 @@ def test_run_that_is_asked_to_stop_says_what_is_committed_and_how_to_go_on(log, 
         Runner(service(), log=log.url, file="shop.py").run()
     told = capsys.readouterr().err
     ends = log.describe("clicks").end
+    assert "Stopping as soon as the micro-batches under way are committed.\n" in told
     assert "Stopped. Committed in this run:\n" in told
     where = f"up to offsets {ends[0]} and {ends[1]} of clicks"
     assert f"  hits (generation 1): 6 records read, 6 written; {where}\n" in told
