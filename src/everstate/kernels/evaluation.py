@@ -21,7 +21,7 @@ from everstate.topology.names import node_names
 from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import polars as pl
 
@@ -128,7 +128,7 @@ def evaluated(
     digests = StepDigests(unit)
     every = [ShardStages(unit, MemoryPages(), policy=policy, share=(number, shards)) for number in range(shards)]
     worked, began = time.process_time(), time.monotonic()
-    for batch in batches:
+    for batch in _aware(unit, batches):
         spent = max(time.process_time() - worked, (time.monotonic() - began) / 10)
         if seconds is not None and spent > seconds:
             break
@@ -137,6 +137,14 @@ def evaluated(
         stages = range(1, unit.depth + 1)
         digests.end_batch(run_stages(every, stages, parcels, witness=digests.witness, admit=admit))
     return digests.found()
+
+
+def _aware(unit: Unit, batches: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
+    """The batches, of which the first names all partitions where the unit goes by time: it waits for each of them."""
+    places = {(topic, partition): records.clear() for batch in batches for topic, partition, records in batch}
+    quiet = [(*place, nothing) for place, nothing in sorted(places.items(), key=lambda item: item[0])]
+    for number, batch in enumerate(batches):
+        yield [*batch, *(quiet if unit.timed and not number else [])]
 
 
 def unsettled(unit: Unit, one: Evaluation, other: Evaluation) -> list[str]:
