@@ -104,6 +104,8 @@ class PartReader:
         elif name == "columns":
             for place, column in enumerate(value):
                 yield self._expression(_column_name(column, place), "expression", column)
+        elif name in node.labelled:
+            yield RawPart(name, "parameter", atom(value), f"{name}={value}")
         else:
             yield from self._any("grouping" if isinstance(value, Keying) else name, value)
 

@@ -37,6 +37,7 @@ class Windowed(Grouping):
         late_to: "dead-letters" if rows that came too late for all windows shall be seen; None if they are counted.
     """
 
+    labelled: ClassVar[frozenset[str]] = frozenset({"size", "advance", "grace", "emit", "keep", "late_to"})
     shape: str
     size: str
     advance: str | None = None

@@ -91,7 +91,7 @@ def test_window_that_is_another_one_is_recalculated_and_named():
     (action,) = upgrade.plan.actions
     assert isinstance(action, Recalculate)
     (difference,) = action.differences
-    assert (difference.old, difference.new) == ("0s, 10s", "1s, 20s")
+    assert (difference.old, difference.new) == ("grace=0s, size=10s", "grace=1s, size=20s")
     assert [(record.key[2].second, record.value) for record in upgrade.records] == [(10, None), (20, {"total": 1.0})]
 
 
