@@ -14,8 +14,8 @@ import polars as pl
 from everstate.kernels.keying import key_parts, rekeyed
 from everstate.kernels.ledger import Ledger
 from everstate.kernels.operations.latest import newest
-from everstate.kernels.records.keys import encode_keys
-from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, PART, TOMBSTONE, TOPIC, empty, user_columns
+from everstate.kernels.records.keys import decode_keys, encode_keys
+from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, PART, TOMBSTONE, TOPIC, TS, empty, user_columns
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Lineage:
         keys = results[[KEY]].unique()
         if not node.traits.on_shard:
             same = _PLACE if node.regrouping is not None else [*_PLACE, KEY]
-            rows = self._rows(edge.source).filter(pl.col(OP) > 0)
+            rows = self.rows(edge.source).filter(pl.col(OP) > 0)
             return rows.join(results[same].unique(), on=same, how="semi", nulls_equal=True)
         rows = self._live(edge.source)
         if node.traits.holds_source:
@@ -106,17 +106,20 @@ class Lineage:
             _, parts = key_parts(keying, left, self._ledger, node)
             foreign = encode_keys(parts, keying.key).alias(KEY).to_frame().unique()
             return rows.join(foreign, on=KEY, how="semi")
-        moved = rekeyed(keying, rows, self._ledger, node).join(keys, on=KEY, how="semi")
+        moved = rekeyed(keying, rows, self._ledger, node)
+        windowed = node.key.names != keying.key.names
+        moved = _in_windows(moved, node, keys) if windowed else moved.join(keys, on=KEY, how="semi")
         own = moved.select(*_PLACE, pl.col(CONTRIBUTION).alias(KEY)).unique()
         return rows.join(own, on=[*_PLACE, KEY], how="semi", nulls_equal=True)
 
-    def _rows(self, number: int) -> pl.DataFrame:
+    def rows(self, number: int) -> pl.DataFrame:
+        """All rows that a step has given."""
         frames = self._frames.get(number)
         return pl.concat(frames, how="diagonal_relaxed") if frames else _none(self._unit.nodes[number])
 
     def _live(self, number: int) -> pl.DataFrame:
         """The rows of a step that no later change has taken back."""
-        rows, node = self._rows(number), self._unit.nodes[number]
+        rows, node = self.rows(number), self._unit.nodes[number]
         if node.kind is Kind.STREAM or not node.inputs:
             return rows
         same = [KEY, *user_columns(rows)]
@@ -124,6 +127,18 @@ class Lineage:
         added = pl.col(others).filter(pl.col(OP) > 0)  # what takes a row back has the place of its cause
         net = rows.group_by(same, maintain_order=True).agg(pl.col(OP).sum(), added.last())
         return net.filter(pl.col(OP) > 0).select(rows.columns)
+
+
+def _in_windows(rows: pl.DataFrame, node: Node, keys: pl.DataFrame) -> pl.DataFrame:
+    """The rows of some windows: of their group, and of their time. Of those that came too late nothing is known."""
+    *group, start, end = node.key.names
+    columns, _ = decode_keys(keys[KEY], node.key)
+    windows = pl.DataFrame([series.alias(f"$of:{name}") for name, series in columns.items()])
+    found = rows.join(windows, left_on=group, right_on=[f"$of:{name}" for name in group], how="inner")
+    first, last = (pl.col(f"$of:{name}").dt.timestamp("ms") for name in (start, end))
+    # Where rows make the windows, they end with one.
+    before_end = pl.col(TS) <= last if node.traits.scatters else pl.col(TS) < last
+    return found.filter((pl.col(TS) >= first) & before_end).select(rows.columns)
 
 
 def _none(node: Node) -> pl.DataFrame:

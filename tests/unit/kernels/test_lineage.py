@@ -26,8 +26,10 @@ def people(app: es.Service):
     return app.table("people", key="customer", schema={"customer": str, "name": str})
 
 
-def lineage_of(app: es.Service, *batches: list[tuple[str, str, dict | None]]) -> Lineage:
-    """What becomes of (topic, key, value) records, in micro-batches; offsets count by topic."""
+def lineage_of(
+    app: es.Service, *batches: list[tuple[str, str, dict | None]], times: dict[str, int] | None = None
+) -> Lineage:
+    """What becomes of (topic, key, value) records, in micro-batches; offsets count by topic, times are by key."""
     (unit,) = app.units()
     lineage = Lineage(unit)
     shard = ShardStages(unit, MemoryPages(), policy="skip")
@@ -41,7 +43,7 @@ def lineage_of(app: es.Service, *batches: list[tuple[str, str, dict | None]]) ->
             frame = {
                 "key": [key.encode() for key, _ in rows],
                 "value": [None if value is None else json.dumps(value).encode() for _, value in rows],
-                "ts": [0] * len(rows),
+                "ts": [(times or {}).get(key, 0) for key, _ in rows],
                 "offset": list(range(first, first + len(rows))),
             }
             schema = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "offset": pl.Int64}
@@ -154,3 +156,21 @@ def test_group_after_a_group_is_made_of_the_records_of_both():
     )
     assert records(found, "2") == {(0, 0), (0, 1)}
     assert records(found, "1") == {(0, 2)}
+
+
+@pytest.mark.parametrize("window", [es.tumbling("10s"), es.hopping("10s", "5s"), es.session("3s")], ids=str)
+def test_window_is_made_of_the_rows_of_its_group_and_time(window):
+    app = service()
+    rows = app.stream("orders", key="id", schema=ORDERS)
+    rows.group_by("customer").window(window).agg(n=es.count()).to("out")
+    times = {"a": 1_000, "d": 1_500, "b": 2_000, "c": 12_000}
+    customers = {"a": "ada", "b": "ada", "c": "ada", "d": "bob"}
+    found = lineage_of(app, [("orders", key, order(customers[key], 1)) for key in times], times=times)
+    (unit,) = app.units()
+    begin, end = (pl.col(name).dt.timestamp("ms") for name in ("window_start", "window_end"))
+    windows = found.rows(unit.into(len(unit.nodes) - 1)[0].source).select("$key", "customer", begin, end, "n")
+    assert windows.height >= 3
+    for key, customer, first, last, count in windows.iter_rows():
+        made_of = [list(times)[offset] for _, offset in records(found, key.decode())]
+        assert len(made_of) == count
+        assert all(customers[name] == customer and first <= times[name] <= last for name in made_of)

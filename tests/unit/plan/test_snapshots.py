@@ -156,6 +156,16 @@ KINDS = [
 ]
 EDITS = [
     Case(
+        "size of a window",
+        'flights.group_by("carrier").window(es.tumbling("1h")).agg(n=es.count()).to("totals")\n',
+        [("board.py", 'es.tumbling("1h")', 'es.tumbling("2h")')],
+        """\
+  agg() (board.py:11)
+    changed logic of totals
+    - .group_by("carrier").window(es.tumbling("1h")).agg(n=es.count())
+    + .group_by("carrier").window(es.tumbling("2h")).agg(n=es.count())""",
+    ),
+    Case(
         "constant three modules away",
         'flights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n',
         [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 #: Methods that finish what another one began: both make one step.
 _FINISHING: Final = frozenset({"agg", "reduce", "aggregate"})
 _BEGINNING: Final = "group_by"
+_BETWEEN: Final = "window"
 _LABEL: Final = 40
 
 
@@ -123,14 +124,19 @@ def _calls(
 
 
 def _begun(call: ast.Call) -> tuple[ast.Call, ...]:
-    """The `group_by` that a call finishes, if it is written before it."""
+    """The `group_by` that a call finishes, and the `window` between them, if they are written before it."""
     if not (isinstance(call.func, ast.Attribute) and call.func.attr in _FINISHING):
         return ()
+    found: list[ast.Call] = []
     before = call.func.value
-    is_begun = (
-        isinstance(before, ast.Call) and isinstance(before.func, ast.Attribute) and before.func.attr == _BEGINNING
-    )
-    return (before,) if is_begun and isinstance(before, ast.Call) else ()
+    while isinstance(before, ast.Call) and isinstance(before.func, ast.Attribute):
+        found.insert(0, before)
+        if before.func.attr == _BEGINNING:
+            return tuple(found)
+        if before.func.attr != _BETWEEN:
+            break
+        before = before.func.value
+    return ()
 
 
 def _beginning(call: ast.Call) -> tuple[int, int]:
