@@ -49,6 +49,21 @@ class _Version(NamedTuple):
 _NOTHING: Final = _Version({}, {}, None)
 
 
+def on_topic(key: str) -> str:
+    """A key as it is on a topic: that of several parts is a JSON array, however it was spaced by whoever typed it.
+
+    Example:
+        >>> on_topic('["ada", 3]'), on_topic("[ada"), on_topic("ada")
+        ('["ada",3]', '[ada', 'ada')
+    """
+    if not key.startswith("["):
+        return key
+    try:
+        return json.dumps(json.loads(key), ensure_ascii=False, separators=(",", ":"))
+    except ValueError:
+        return key
+
+
 def outcome(key: str, found: Difference, present: pl.DataFrame | None) -> Explanation:
     """What becomes of a key of a table.
 
