@@ -12,7 +12,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from everstate.engine.commands.explanation import outcome, with_records
+from everstate.engine.commands.explanation import on_topic, outcome, with_records
 from everstate.engine.signals import stopping_on_signals
 from everstate.engine.spark_run import SparkRun
 from everstate.formats.registry import trying
@@ -72,6 +72,7 @@ def preview_service(
         KeyboardInterrupt: If it was stopped; what has been built is continued next time.
         EverstateError: If an output cannot be recalculated.
     """
+    key = None if key is None else on_topic(key)
     run = SparkRun(service, **given)
     with stopping_on_signals(run.ending.stopping), run:
         site, now = run.site, run.plan().plan
@@ -90,7 +91,7 @@ def preview_service(
             with run.carrying_out(planned) as rollout:
                 _prepare(rollout, actions)
             previews = tuple(_preview(action, planned, site, every=every, key=key) for action in actions)
-        if key is not None:
+        with trying():  # what both versions make of the past is kept nowhere
             previews = tuple(_explained(preview, planned, site, every=every) for preview in previews)
         # As the next run will find it: with the generations that have been prepared.
         return replace(run.plan().plan, previews=previews)
