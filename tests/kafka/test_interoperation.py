@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, DeserializingConsumer, Producer, SerializingProducer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
-from confluent_kafka.serialization import StringDeserializer, StringSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 from everstate.log import TopicConfig
 from scripts import kafka_broker
@@ -45,11 +45,11 @@ def program(name, *words, stdin=""):
     return done.stdout
 
 
-def everything(servers, topic, kind=Consumer, **more):
+def everything(servers, topic):
     """All committed records of a topic, as a consumer of others sees them."""
     settings = {"bootstrap.servers": servers, "group.id": "others", "auto.offset.reset": "earliest"}
     settings |= {"enable.partition.eof": True, "isolation.level": "read_committed", "log_level": 0}
-    consumer = kind({**settings, **more})
+    consumer = Consumer(settings)
     consumer.subscribe([topic])
     partitions = len(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
     found, ended = [], 0
@@ -93,7 +93,7 @@ def test_records_of_other_programs_become_a_table_that_other_programs_read(log, 
     assert came["keyA"] == [{"total": 5.0, "orders": 1}]
     shown = program(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *("--bootstrap-server", servers, "--topic", "customer-totals", "--from-beginning", "--timeout-ms", "10000"),
+        *("--bootstrap-server", servers, "--topic", "customer-totals", "--from-beginning", "--max-messages", "4"),
         *("--isolation-level", "read_committed", "--formatter-property", "print.key=true"),
         *("--formatter-property", "null.literal=gone", "--formatter-property", "print.value=true"),
     )
@@ -122,16 +122,17 @@ def test_avro_of_confluents_serialisers_goes_through_a_service_and_is_read_by_th
     log.create_topic("payments", TopicConfig(partitions=1, compact=True))
     with serving() as registry:
         serializer = AvroSerializer(registry.client, json.dumps(PAYMENT))
-        writing = {"key.serializer": StringSerializer(), "value.serializer": serializer}
-        producer = SerializingProducer({"bootstrap.servers": servers, **writing})
+        written, published = (SerializationContext(name, MessageField.VALUE) for name in ("payments", "balances"))
+        producer = Producer({"bootstrap.servers": servers})
         for key, account, amount in (("p1", "ada", 2.5), ("p2", "bob", 4.0), ("p3", "ada", 1.25)):
-            producer.produce("payments", key, {"account": account, "amount": amount, "note": None})
+            value = serializer({"account": account, "amount": amount, "note": None}, written)
+            producer.produce("payments", value, key)
         producer.flush(30)
         log.append("payments", frame(("p4", "{}")))
         run("avro_service.py", EVERSTATE_REGISTRY_URL=registry.url)
-        reading = {"key.deserializer": StringDeserializer(), "value.deserializer": AvroDeserializer(registry.client)}
-        published = everything(servers, "balances", DeserializingConsumer, **reading)
-        found = {message.key(): message.value() for message in published}
+        read = AvroDeserializer(registry.client)
+        messages = everything(servers, "balances")
+        found = {message.key().decode(): read(message.value(), published) for message in messages}
     assert found == {"ada": {"total": 3.75}, "bob": {"total": 4.0}}
     (letter,) = log.latest("balances.dlq")["value"]
     assert json.loads(letter)["reason"].startswith("it does not begin with the number of a schema")
