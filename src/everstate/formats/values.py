@@ -80,7 +80,7 @@ def require_shared(fmt: Format) -> None:
     """
     if not isinstance(fmt, str) and isinstance(opened(fmt.registry), InProcessRegistry):
         raise ConfigurationError(
-            f"{fmt.registry or 'the registry'} is a registry in one process, and Spark's workers are others",
+            f"{fmt.registry or 'the registry'} is a registry in one process, which Spark's workers cannot ask",
             hint="It is for tests with es.testing.Driver. Name one that runs: es.Avro('http://registry:8081')",
         )
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from everstate.engine.query.by_value import pickled, unpickled
-from everstate.formats.values import require_shared
 
 if TYPE_CHECKING:
     from everstate.kernels.migration.convert import Migration
@@ -71,6 +70,8 @@ class Job:
     @classmethod
     def of(cls, unit: Unit, **facts: Any) -> Job:
         """Pack a unit for its workers; `facts` are the attributes that the unit does not know."""
+        from everstate.formats.values import require_shared  # noqa: PLC0415 - Spark's own helpers load no Polars
+
         for fmt in (*(source.format for source in unit.sources), unit.output.format):
             require_shared(fmt)
         payload = pickled(unit)
