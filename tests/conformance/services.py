@@ -129,6 +129,31 @@ def _windowed_join(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _joined(left, right, params["join"], params["joiner"], str)
 
 
+def _stream(app: es.Service, case: dict[str, Any], topic: str) -> es.Stream:
+    return app.stream(topic, schema=value_type(case, topic), key_type=value_type(case, topic, "key"))
+
+
+def _streams_joined(left: es.Stream, right: es.Stream, how: str, case: dict[str, Any]) -> es.Stream:
+    params = case["params"]
+    return left.join(
+        right,
+        within=(f"{params['before_ms']}ms", f"{params['after_ms']}ms"),
+        grace=f"{params['grace_ms']}ms",
+        how=how,
+        joiner=binary(params["joiner"]),
+        schema=returns(params["joiner"], value_type(case, "left")),
+    )
+
+
+def _stream_join(app: es.Service, case: dict[str, Any]) -> es.Stream:
+    params = case["params"]
+    left = _stream(app, case, "left")
+    right = left if case["operator"] == "stream_self_join" else _stream(app, case, "right")
+    for how in params.get("joins") or [params["join"]]:
+        left = _streams_joined(left, right, how, case)
+    return left
+
+
 def _until_close(case: dict[str, Any]) -> bool:
     return case["params"]["suppress"]["type"] == "until_window_closes"
 
@@ -205,6 +230,7 @@ _OPERATORS: dict[str, Any] = {
     "window_aggregate": _window_aggregate,
     "suppress": _suppressed,
     "windowed_table_join": _windowed_join,
+    **dict.fromkeys(("stream_stream_join", "stream_stream_join_chain", "stream_self_join"), _stream_join),
     "table_table_join": _join,
     "table_table_join_chain": _join_chain,
     "fk_join": _foreign_join,

@@ -109,9 +109,9 @@ _FLOW: Final = (
 )
 _STREAM: Final = (
     (
-        "innerjoin join joinasof joininterval joinlookup joinwhere leftjoin outerjoin",
+        "innerjoin joinasof joininterval joinlookup joinwhere leftjoin outerjoin",
         (
-            "Only tables can be joined: read both topics with app.table(), or make a table of the stream with "
+            "Use join(other, within='1h', how='left') with a stream. To join a table, make a table of the stream with "
             "group_by('id').agg(...), or .to('topic', key='id')."
         ),
     ),

@@ -10,12 +10,13 @@ from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
 from everstate.dsl.operations import relabelled, with_key
-from everstate.errors import NameClashError, SchemaError, UnsupportedError
+from everstate.dsl.windows import duration
+from everstate.errors import DefinitionError, NameClashError, SchemaError, UnsupportedError
 from everstate.errors.calls import suggestion
 from everstate.schema.schema import Schema
 from everstate.topology.aggregates import Leaves, leaf_dtype
 from everstate.topology.expressions.python_text import python_text
-from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful
+from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful, StreamJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -126,6 +127,54 @@ def joined(
         joiner=None if joiner is None else function(joiner, JOINER, location),
         renamed=renamed,
     )
+
+
+def streams_joined(
+    left: Node,
+    right: Node,
+    times: dict[str, str],
+    *,
+    how: str,
+    joiner: Callable[..., Any] | None,
+    schema: object | None,
+    suffix: str,
+    location: Location | None,
+) -> StreamJoin:
+    """A stream-stream join on the key, of rows that lie near each other in time."""
+    _check_how(how, ("inner", "left", "outer"), location)
+    if left.key.dtypes != right.key.dtypes:
+        raise SchemaError(
+            f"the keys differ: {_key_text(left)} and {_key_text(right)}",
+            location=location,
+            hint="Give both streams the same key first: rekey('column').",
+        )
+    values, renamed = _joined_values(left, right, joiner, schema, suffix, location)
+    return StreamJoin(
+        inputs=(left, right),
+        kind=Kind.STREAM,
+        key=left.key,
+        schema=with_key(left.key, values),
+        location=location,
+        how=how,
+        joiner=None if joiner is None else function(joiner, JOINER, location),
+        renamed=renamed,
+        before=times["before"],
+        after=times["after"],
+        grace=times["grace"],
+    )
+
+
+def nearness(within: object, grace: object, location: Location | None) -> dict[str, str]:
+    """How far apart the rows of a pair may be, and how long one is waited for after that."""
+    bounds = tuple(within) if isinstance(within, (list, tuple)) else (within, within)
+    if len(bounds) != len(("before", "after")):
+        raise DefinitionError(
+            f"within={shown(within)} is not one length of time, or two",
+            location=location,
+            hint="Write within='1h' for both directions, or within=('0s', '1h'): how much earlier and how much later.",
+        )
+    before, after = (duration("within", bound, location, least=0) for bound in bounds)
+    return {"before": before, "after": after, "grace": duration("grace", grace, location, least=0)}
 
 
 def foreign_joined(

@@ -15,6 +15,7 @@ from everstate.location import caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import timedelta
 
     from everstate.dsl.table import Table
     from everstate.formats.descriptions import Format
@@ -40,6 +41,57 @@ class Stream(Flow):
         for other in others:
             self._require_own(other, Stream, "merge() puts streams together", location)
         return self._with(operations.merged([self.node, *(other.node for other in others)], location))
+
+    def join(
+        self,
+        other: Stream,
+        *,
+        within: str | timedelta | tuple[str | timedelta, str | timedelta],
+        grace: str | timedelta = "0s",
+        how: str = "inner",
+        joiner: Callable[..., Any] | None = None,
+        suffix: str = "_right",
+        schema: object | None = None,
+    ) -> Self:
+        """Join with another stream: rows of the same key that lie near each other in time.
+
+        Each pair comes out once. With `how="left"` or `"outer"` a row without a partner comes out when none can come:
+        when every partition of both streams has passed its time and the grace. A row that is later than that by the
+        stream time of its own partition is dropped and counted; so is one without a key, unless it may come out alone:
+        then it does so at once.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> orders = app.stream("orders", key="id", schema={"amount": int})
+            >>> payments = app.stream("payments", key="id", schema={"paid": int})
+            >>> _ = orders.join(payments, within=("0s", "1h"), how="left").to("paid-orders")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("orders", "o1", {"amount": 5}, ts=0)
+            >>> driver.send("orders", "o2", {"amount": 7}, ts=0)
+            >>> driver.send("payments", "o1", {"paid": 5}, ts=60_000)
+            >>> driver.advance(3_600_001)
+            >>> [(record.key, record.value) for record in driver.records("paid-orders")]
+            [('o1', {'amount': 5, 'paid': 5}), ('o2', {'amount': 7, 'paid': None})]
+
+        Args:
+            other: The right stream.
+            within: How far apart the rows of a pair may be: one length of time, or how much earlier and how much later
+                the right row may be.
+            grace: How long after that a row is waited for.
+            how: "inner", "left" or "outer".
+            joiner: (left value, right value) -> value, with None for a side that has none.
+            suffix: Added to right columns whose name the left has too.
+            schema: What the joiner returns; else its return annotation.
+        """
+        location = caller()
+        self._require_own(other, Stream, "a stream joins a stream", location)
+        times = stateful.nearness(within, grace, location)
+        return self._with(
+            stateful.streams_joined(
+                self.node, other.node, times, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
+            )
+        )
 
     def apply(
         self,

@@ -98,7 +98,7 @@ def _absent_calls() -> list[Wrong]:
             for name in _FLOW_NAMES
         ]
     others = {
-        "stream": (events, "join joinLookup union concat toTable"),
+        "stream": (events, "joinLookup union concat toTable"),
         "table": (orders, "union concat toStream joinAsof unionAll"),
         "grouped": (_group, "sum count mean collect head windowedBy to filter aggregat apply len"),
         "service": (

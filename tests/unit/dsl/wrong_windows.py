@@ -31,6 +31,20 @@ def _timed(time: Any) -> Any:
     return shop.shop().stream("t", key="id", schema=SCHEMA, time=time)
 
 
+def _joined(**options: Any) -> Any:
+    app = shop.shop()
+    return events(app).join(app.stream("payments", key="id", schema={"paid": float}), **options)
+
+
+def _with_table(table: Any) -> Any:
+    return events(table.service).join(table, within="1h")
+
+
+def _other_keys() -> Any:
+    app = shop.shop()
+    return events(app).join(app.stream("p", key="n", key_type=int, schema={"paid": float}), within="1h")
+
+
 def _two_times() -> None:
     app = shop.shop()
     app.stream("t", schema={"a": int, "b": int}, time="a")
@@ -60,6 +74,13 @@ WRONG_WINDOWS: list[Wrong] = [
     ("window with an aggregate called as its key", NameClashError, lambda: _window().agg(window_end=es.count())),
     ("window reduced with remove", CallError, lambda: _window().reduce(shop.two, shop.two)),
     ("window then filter", AbsentError, lambda: _window().filter(col("amount") > 1)),
+    ("stream join without within", CallError, _joined),
+    ("stream join within a number", DefinitionError, lambda: _joined(within=5)),
+    ("stream join within three", DefinitionError, lambda: _joined(within=("1s", "2s", "3s"))),
+    ("stream join with an unknown how", UnsupportedError, lambda: _joined(within="1h", how="right")),
+    ("stream join with a wrong grace", DefinitionError, lambda: _joined(within="1h", grace="soon")),
+    ("stream join with a table", UnsupportedError, lambda: (t := orders()).service and _with_table(t)),
+    ("stream join of other keys", SchemaError, _other_keys),
     ("time of an unknown column", UnknownColumnError, lambda: _timed("when")),
     ("time that is text", SchemaError, lambda: _timed("customer")),
     ("time that is a float", SchemaError, lambda: _timed(col("amount"))),
@@ -77,6 +98,7 @@ RIGHT_WINDOWS = [
     ("window of a timedelta", lambda: _window(es.tumbling(timedelta(minutes=5), grace=timedelta(0))).agg(n=es.count())),
     ("window kept as long as grace", lambda: _window(es.tumbling("5m", grace="1h"), keep="60m").agg(n=es.count())),
     ("hopping by its size", lambda: _window(es.hopping("5m", "5m")).reduce(max)),
+    ("stream join", lambda: _joined(within=("0s", timedelta(hours=1)), how="outer")),
     ("session", lambda: _window(es.session("30m"), emit="final").reduce(max)),
     ("time of whole seconds", lambda: _timed(col("amount").cast(int) * 1000)),
 ]

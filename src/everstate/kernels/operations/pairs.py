@@ -11,7 +11,7 @@ Kafka Streams: a row that has lost its partner is as late as the partner's delet
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import polars as pl
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from everstate.kernels.ledger import Ledger
     from everstate.topology.functions import Function
-    from everstate.topology.nodes import ForeignJoin, Join, Node
+    from everstate.topology.nodes import ForeignJoin, Join, Node, StreamJoin
+
+#: What gives pairs.
+AnyJoin: TypeAlias = "Join | ForeignJoin | StreamJoin"
 
 LEFT: Final = "$left:"
 RIGHT: Final = "$right:"
@@ -64,13 +67,19 @@ def later(one: str, other: str) -> list[pl.Expr]:
 
 
 def results(
-    node: Join | ForeignJoin, pairs: pl.DataFrame, ledger: Ledger, *, op: int, times: tuple[str, str] = ROWS
+    node: AnyJoin,
+    pairs: pl.DataFrame,
+    ledger: Ledger,
+    *,
+    op: int,
+    times: tuple[str, str] = ROWS,
 ) -> pl.DataFrame:
     """What the join has for these pairs: `$key`, time, position and the node's columns; at most one row a pair.
 
     Args:
         node: The join.
-        pairs: The pairs; those that the kind of join leaves out are left out here.
+        pairs: The pairs; those that the kind of join leaves out are left out here. Where they have a stream time, so
+            have the results.
         ledger: Takes the pairs for which the joiner raised.
         op: -1 for pairs of the past, whose failures have been reported before.
         times: `ROWS` or `CAUSES`.
@@ -81,12 +90,11 @@ def results(
         return _called(node, node.joiner, pairs, _as_rows(node, pairs, op, times), ledger)
     left = (pl.col(LEFT + name).alias(name) for name in node.inputs[0].values.names)
     right = (pl.col(RIGHT + name).alias(new) for name, new in node.renamed)
-    return pairs.select(KEY, *later(*times), *node.key.names, *left, *right)
+    own = [STREAM_TIME] if STREAM_TIME in pairs.columns else []
+    return pairs.select(KEY, *later(*times), *own, *node.key.names, *left, *right)
 
 
-def _called(
-    node: Join | ForeignJoin, joiner: Function, pairs: pl.DataFrame, rows: pl.DataFrame, ledger: Ledger
-) -> pl.DataFrame:
+def _called(node: AnyJoin, joiner: Function, pairs: pl.DataFrame, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     """The joiner's results; a pair for which it gives None has no row, as in Kafka Streams."""
     keys = pairs.select(node.key.names).get_columns()
     right_keys = keys if FOREIGN not in pairs.columns else decode_keys(pairs[FOREIGN], node.inputs[1].key)[0].values()
@@ -107,7 +115,7 @@ def _values(pairs: pl.DataFrame, feeder: Node, prefix: str, keys: Iterable[pl.Se
     ]
 
 
-def _as_rows(node: Join | ForeignJoin, pairs: pl.DataFrame, op: int, times: tuple[str, str]) -> pl.DataFrame:
+def _as_rows(node: AnyJoin, pairs: pl.DataFrame, op: int, times: tuple[str, str]) -> pl.DataFrame:
     """Pairs as a rows frame, each side in a column of its own: what a dead letter shows."""
     sides = [
         pl.struct(pl.col(prefix + name).alias(name) for name in feeder.values.names).alias(name)
@@ -116,7 +124,7 @@ def _as_rows(node: Join | ForeignJoin, pairs: pl.DataFrame, op: int, times: tupl
     ]
     order = later(*times)
     system = {KEY: pl.col(KEY), OP: pl.lit(op, pl.Int8).alias(OP), **dict(zip(ORDER, order, strict=True))}
-    system[STREAM_TIME] = order[0].alias(STREAM_TIME)
+    system[STREAM_TIME] = pl.col(STREAM_TIME) if STREAM_TIME in pairs.columns else order[0].alias(STREAM_TIME)
     return pairs.select(*(system[name] for name in SYSTEM), *node.key.names, *sides)
 
 

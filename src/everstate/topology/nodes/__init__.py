@@ -13,6 +13,7 @@ from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
+from everstate.topology.nodes.stream_joins import StreamJoin
 from everstate.topology.nodes.windows import (
     RowWindowAggregate,
     RowWindowed,
@@ -47,6 +48,7 @@ __all__ = [
     "RowWindowed",
     "Source",
     "Stateful",
+    "StreamJoin",
     "WindowAggregate",
     "WindowFold",
     "Windowed",

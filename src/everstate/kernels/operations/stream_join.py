@@ -1,0 +1,139 @@
+"""Stream-stream join: pairs of rows of one key that lie near each other in time, and rows without a partner.
+
+Two rows are a pair if each came, by the stream time of its own partition, before the other was given up. So a row that
+has come out without a partner never gets one, and pairs depend on the records alone. A row is given up, and comes out
+alone if the kind of join wants it, when all that feeds the join has passed its time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from everstate.kernels.changes import shaped
+from everstate.kernels.operations.kernel import StateKernel
+from everstate.kernels.operations.pairs import LEFT, RIGHT, results
+from everstate.kernels.pages.due_index import DUE, DueIndex
+from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.topology.nodes.stream_joins import StreamJoin
+
+if TYPE_CHECKING:
+    from everstate.kernels.ledger import Ledger
+    from everstate.kernels.shard import Shard
+    from everstate.topology.nodes import Node
+
+#: True of a row that has had a partner.
+_MATCHED: Final = "$matched"
+_SIDES: Final = (LEFT, RIGHT)
+#: Which sides come out alone.
+_ALONE: Final = {"inner": (False, False), "left": (True, False), "outer": (True, True)}
+_ROW: Final = [KEY, CONTRIBUTION]
+
+
+def update(
+    node: StreamJoin, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool = False
+) -> pl.DataFrame:
+    """Join a micro-batch's rows with each other and with those that wait for a partner.
+
+    Args:
+        node: The node.
+        number: Under which it keeps its state.
+        inputs: The rows of both streams.
+        shard: Holds the rows that wait, and knows how far time has come.
+        emit_moves: Rows of a stream do not move.
+    """
+    del emit_moves
+    slices = shard.sliced(number)
+    now = slices.reached if shard.frontier is None else max(slices.reached, shard.frontier)
+    index = DueIndex(slices, max(1, max(node.closes_ms) // 4))
+    named = [_named(node, place, rows, shard.ledger) for place, rows in enumerate(inputs)]
+    keyless = [rows.filter(pl.col(KEY).is_null()) for rows in named]
+    new = [rows.filter(pl.col(KEY).is_not_null()) for rows in named]
+    keys = pl.concat([*(rows[KEY] for rows in new), index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
+    slices.reached = now
+    stores = [shard.multi(number, place) for place in (0, 1)]
+    held = [shaped(stores[p].lookup(keys), _stored(feeder)) for p, feeder in enumerate(node.inputs)]
+    pairs = pl.concat([_pairs(node, new[0], pl.concat([held[1], new[1]])), _pairs(node, held[0], new[1])])
+    found, given = [pairs], []
+    for place, side in enumerate(_SIDES):
+        partnered = pairs.select(KEY, pl.col(side + CONTRIBUTION).alias(CONTRIBUTION)).unique()
+        rows = pl.concat([held[place], new[place]]).join(
+            partnered.with_columns(pl.lit(value=True).alias("$now")), on=_ROW, how="left", maintain_order="left"
+        )
+        matched = pl.col(_MATCHED) | pl.col("$now").fill_null(value=False)
+        rows = rows.with_columns(matched.alias(_MATCHED)).drop("$now")
+        over = rows[TS] + node.closes_ms[place] <= now
+        if _ALONE[node.how][place]:
+            alone = pl.concat([rows.filter(over & ~rows[_MATCHED]), keyless[place]])
+            found.append(_alone(node, place, alone))
+        else:
+            shard.ledger.drop("null_key", keyless[place].height)
+        waiting = rows.filter(~over)
+        stores[place].apply(waiting, held[place].join(waiting, on=_ROW, how="anti").select(_ROW))
+        given.append(waiting.select(KEY, (pl.col(TS) + node.closes_ms[place]).alias(DUE)))
+    index.add(pl.concat(given).group_by(KEY).agg(pl.col(DUE).min()))
+    return _rows(node, pl.concat(found, how="diagonal"), shard.ledger)
+
+
+def _stored(feeder: Node) -> dict[str, pl.DataType]:
+    """What is kept of a row."""
+    return {**SYSTEM, CONTRIBUTION: pl.Binary(), _MATCHED: pl.Boolean(), **feeder.schema.polars}
+
+
+def _named(node: StreamJoin, place: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """The rows of a side that came in time, each with a name that no other row has."""
+    late = rows[STREAM_TIME] >= rows[TS] + node.closes_ms[place]
+    ledger.drop("late", int(late.sum()))
+    position = pl.concat_str([pl.col(name).cast(pl.String) for name in (TOPIC, PART, OFF)], separator="/")
+    repeated = pl.int_range(pl.len()).over(KEY, TOPIC, PART, OFF).cast(pl.String)  # a flat_map gives several
+    named = rows.filter(~late).with_columns(
+        pl.concat_str([position, repeated], separator="/").cast(pl.Binary).alias(CONTRIBUTION),
+        pl.lit(value=False).alias(_MATCHED),
+    )
+    return shaped(named, _stored(node.inputs[place]))
+
+
+def _prefixed(rows: pl.DataFrame, side: str) -> pl.DataFrame:
+    return rows.select(KEY, *(pl.col(name).alias(side + name) for name in rows.columns if name != KEY))
+
+
+def _pairs(node: StreamJoin, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
+    """The pairs of these rows, both sides under their prefix, with the stream time of the later one."""
+    both = _prefixed(left, LEFT).join(_prefixed(right, RIGHT), on=KEY, how="inner")
+    apart = pl.col(RIGHT + TS) - pl.col(LEFT + TS)
+    closes = node.closes_ms
+    return both.filter(
+        apart.is_between(-node.before_ms, node.after_ms),
+        pl.col(LEFT + STREAM_TIME) < pl.col(RIGHT + TS) + closes[1],
+        pl.col(RIGHT + STREAM_TIME) < pl.col(LEFT + TS) + closes[0],
+    ).with_columns(pl.max_horizontal(LEFT + STREAM_TIME, RIGHT + STREAM_TIME).alias(STREAM_TIME))
+
+
+def _alone(node: StreamJoin, place: int, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows without a partner; they come out when they are given up, so that is their stream time."""
+    closes = (rows[TS] + node.closes_ms[place]).alias(STREAM_TIME)
+    return _prefixed(rows, _SIDES[place]).with_columns(closes)
+
+
+def _rows(node: StreamJoin, pairs: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """What the join makes of pairs, in an order that depends on them alone."""
+    if pairs.is_empty():
+        return empty(dict(node.schema.polars))
+    sides = zip(node.inputs[0].key.names, node.inputs[1].key.names, node.key.names, strict=True)
+    keys = [pl.coalesce(LEFT + left, RIGHT + right).alias(name) for left, right, name in sides]
+    missing = [name for feeder, side in zip(node.inputs, _SIDES, strict=True) for name in _lacking(pairs, feeder, side)]
+    pairs = pairs.with_columns(missing) if missing else pairs
+    order = [side + name for side in _SIDES for name in ORDER]
+    pairs = pairs.with_columns(keys).sort(STREAM_TIME, *order, nulls_last=True)
+    found = results(node, pairs, ledger, op=1).with_columns(pl.lit(1, pl.Int8).alias(OP))
+    return found.select(*SYSTEM, *node.schema.names)
+
+
+def _lacking(pairs: pl.DataFrame, feeder: Node, side: str) -> list[pl.Expr]:
+    """The columns of a side that no pair has."""
+    columns = {side + name: dtype for name, dtype in _stored(feeder).items() if name != KEY}
+    return [pl.lit(None, dtype).alias(name) for name, dtype in columns.items() if name not in pairs.columns]
+
+
+KERNELS: Final = {StreamJoin: StateKernel(update)}
