@@ -113,7 +113,8 @@ def run_stage(
     """
     marks = [parcel.frame for parcel in arrivals if parcel.node == MARKS]
     if marks and unit.timed:
-        stream_time.require_known(shard.stream_times, pl.concat(marks), unit.topics)
+        watched = pl.concat(marks).filter(pl.col(TOPIC).is_in(unit.watched))
+        stream_time.require_known(shard.stream_times, watched, unit.topics)
     splits = stream_time.advance(shard.stream_times, pl.concat(marks)) if marks else None
     sent = [Parcel(stage + 1, MARKS, 0, frame) for frame in marks if stage < unit.depth]
     given: dict[int, pl.DataFrame] = {}

@@ -133,6 +133,12 @@ class Unit:
             found.append(frozenset().union(*feeds, *own))
         return tuple(found)
 
+    @cached_property
+    def watched(self) -> frozenset[int]:
+        """The topics whose partitions all count for a step that goes by time."""
+        timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.traits.timed)
+        return frozenset().union(*timed)
+
     def into(self, number: int) -> tuple[Edge, ...]:
         """The edges into a node, by port."""
         return self._into[number]

@@ -135,3 +135,13 @@ def test_pages_of_a_window_that_is_over_are_deleted_and_never_read():
         assert pages.gets == 0  # a new window has no pages yet, and the one before goes unread
         assert (pages.deletes > 0) == (window > 0)
     assert len(set(sizes)) == 1
+
+
+def test_partition_that_is_added_to_a_table_does_not_matter_to_a_window_beside_it():
+    app = es.Service("shop")
+    orders = app.stream("orders", key="customer", schema={"customer": str, "amount": float})
+    people = app.table("people", key="customer", schema={"customer": str, "name": str})
+    first = orders.group_by("customer").window(es.tumbling("10s")).agg(total=col("amount").sum())
+    first.join(people, on="customer", how="left").to("named")
+    (unit,) = app.units()
+    assert {unit.topics[place] for place in unit.watched} == {"orders"}
