@@ -208,9 +208,9 @@ def test_record_of_somebody_else_in_the_middle_of_a_cutover_is_told(log, servers
             producer.flush(30)
 
     with intercepted(interfere):
-        assert log.cutover(Cutover(made, (lease,), expected), staged).status == "committed"
+        assert log.cutover(Cutover(commit=made, leases=(lease,), expected=expected), staged).status == "committed"
     assert "Another program wrote to totals (partition 0, offset " in caplog.text
     caplog.clear()
     made, staged = batch(log, lease, {"totals": [("a", "3")]}, 0, generation="g3", query_id="q3", kind="cutover")
-    log.cutover(Cutover(made, (lease,), log.end_offsets(["totals"])), staged)
+    log.cutover(Cutover(commit=made, leases=(lease,), expected=log.end_offsets(["totals"])), staged)
     assert caplog.text == ""
