@@ -188,7 +188,7 @@ class Flow(Guiding, Displayed):
             on_change: What a new version does: "recalculate" the output from the history of its sources and publish
                 what differs; "continue" with the state that there is, so that only new records meet the new logic; or
                 "migrate" that state: columns that a source has got are null in it, the functions given as `migrate=`
-                convert what is the user's own, and results are derived anew. A sample of keys is recalculated first;
+                convert what is the user's own, and results are derived again. A sample of keys is recalculated first;
                 if it does not agree, or where state cannot be converted, the output is recalculated.
         """
         node = self.service.declare(self.node, topic, partitions, format, caller(), on_change)

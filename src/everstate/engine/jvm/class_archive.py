@@ -1,4 +1,4 @@
-"""Class data archive: lets Java map Spark's classes instead of loading and checking them anew at every start.
+"""Class data archive: lets Java map Spark's classes instead of loading and checking them again at every start.
 
 It halves the time to a session and to the first micro-batch. The archive is a file in the user's cache, made once by
 `everstate prepare` from a short training run (`archive_training`). It belongs to one Java and one set of jars; all of

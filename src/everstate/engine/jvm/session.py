@@ -146,7 +146,7 @@ def session_options(settings: Settings, report: Path | None = None) -> dict[str,
         # A worker is one of several that share the cores.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         "spark.executorEnv.OMP_NUM_THREADS": "1",
-        # Polars' allocator gives memory back after half a second, and takes it anew with the next batch: a tenth of a
+        # Polars' allocator gives memory back after half a second, and takes it again with the next batch: a tenth of a
         # worker's time.
         "spark.executorEnv._RJEM_MALLOC_CONF": "dirty_decay_ms:10000,muzzy_decay_ms:10000",
         **_HANDSHAKE,

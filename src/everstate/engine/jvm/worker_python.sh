@@ -1,6 +1,6 @@
 #!/bin/sh
 # What Spark starts as Python. Spark puts its own copies of PySpark and Py4J, which are zip files, ahead of all other
-# folders; and what lies in a zip file is compiled anew by every process that imports it. The installed ones are the same.
+# folders; and what lies in a zip file is compiled again by every process that imports it. The installed ones are the same.
 kept=
 IFS=:
 for entry in $PYTHONPATH; do

@@ -152,7 +152,7 @@ class Clients:
             yield consumer
             consumer.unassign()
         except BaseException:
-            # What it was doing is unknown; the next one begins anew.
+            # What it was doing is unknown; the next one starts over.
             self._known.pop(id(consumer), None)
             consumer.close()
             raise

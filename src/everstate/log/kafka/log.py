@@ -338,7 +338,7 @@ class KafkaLog:
         return self._registry.services()
 
     def forget(self, service: str) -> None:
-        """Drop a service's commits and documents, so that it can start anew."""
+        """Drop a service's commits and documents, so that it can start over."""
         self._commits.forget(service)
         self._registry.forget(service)
 
