@@ -93,7 +93,8 @@ def story(folder: Path) -> Text:
     for words in (
         ("plan", SERVICE, "--preview", "--quiet"),
         ("run", SERVICE, "--once", "--quiet"),
-        ("consume", "customer-totals", "--tail", "2"),
+        ("consume", "customer-totals", "--key", "ada"),
+        ("consume", "customer-totals", "--key", "bob"),
     ):
         shown.append(f"$ everstate {' '.join(words)}\n", style="bold cyan")
         shown.append_text(Text.from_ansi(run(folder, *words).rstrip()))

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from everstate.plan.words import lasting
+from everstate.plan.words import counted, lasting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,8 +54,9 @@ class Line:
     def text(self) -> str:
         """As one line without a terminal."""
         return (
-            f"{self.name}: {self.read:,} records read, {self.written:,} written, {self.rate:,.0f}/s, lag {self.lag:,}, "
-            f"state {size_text(self.state_bytes)}, {self.dead:,} dead letters, {self.dropped:,} dropped"
+            f"{self.name}: {counted(self.read, 'record')} read, {self.written:,} written, {self.rate:,.0f}/s, "
+            f"lag {self.lag:,}, state {size_text(self.state_bytes)}, {counted(self.dead, 'dead letter')}, "
+            f"{self.dropped:,} dropped"
         )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import typer
@@ -12,6 +13,12 @@ from everstate.cli.commands.export import export
 from everstate.cli.commands.produce import produce
 from everstate.cli.commands.status import status
 from everstate.cli.commands.topic import topic_app
+
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch):
+    """A command puts the service's folder on the path: what lies there is no module of the next test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture

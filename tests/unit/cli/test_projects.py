@@ -31,7 +31,6 @@ def project(tmp_path, monkeypatch, capsys):
     (shop / "orders.py").write_text(f"from .rules import LEAST\n{SERVICE}")
     (folder / "everstate.toml").write_text(TOML)
     monkeypatch.chdir(shop / "deep")
-    monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -53,7 +53,6 @@ print([call({"minutes": 20.0}) for call in calls], "shop" in sys.modules)
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
     """Modules of one test are not those of the next."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
