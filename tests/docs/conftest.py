@@ -26,6 +26,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+#: Pages of which each is a minute or two of Spark: README.md shows the same commands, and `make long` runs these, too.
+LONG = {"docs/guides/changing-a-service.md", "docs/guides/keeping-history.md"}
 TIMEOUT_S = 180
 
 _FENCE = re.compile(r"^(?P<indent>[ ]*)(?P<ticks>```+)(?P<language>[\w+-]*)(?P<attributes>[^`]*)$")
@@ -226,4 +228,9 @@ def read_blocks():
 def pytest_generate_tests(metafunc):
     """Gives one test to each page of the documentation."""
     if "page" in metafunc.fixturenames:
-        metafunc.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+        names = [str(page.relative_to(ROOT)) for page in PAGES]
+        long = [pytest.mark.long, pytest.mark.spark]
+        marked = [
+            pytest.param(page, marks=long if name in LONG else ()) for page, name in zip(PAGES, names, strict=True)
+        ]
+        metafunc.parametrize("page", marked, ids=names)

@@ -134,6 +134,7 @@ def test_service_killed_at_every_point_in_turn_loses_and_doubles_nothing(world, 
     world.check()
 
 
+@pytest.mark.long
 def test_worker_killed_once_is_replaced_and_the_run_goes_on(world):
     world.send(100)
     code, output = world.run(EVERSTATE_TEST_KILL="worker")
@@ -154,6 +155,7 @@ def test_java_killed_ends_the_run_with_a_named_error_and_the_next_run_goes_on(wo
     world.check()
 
 
+@pytest.mark.long
 def test_sigterm_finishes_the_batch_and_exits_with_status_zero(world):
     world.send(100)
     process = world.start()

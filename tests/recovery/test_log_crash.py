@@ -19,6 +19,8 @@ pytestmark = pytest.mark.recovery
 
 SCRIPT = Path(__file__).with_name("log_scenario.py")
 POINTS = [name for name in CRASH_POINTS if name.startswith("log.")]
+#: What `make test` tries; `make long` tries all of them.
+SAMPLE = ("log.commit", "log.cutover", "log.garbage")
 #: Met several times in one life: staging, appending, committing.
 OFTEN = [name for name in POINTS if name.startswith(("log.stage", "log.append", "log.commit"))]
 
@@ -75,7 +77,10 @@ def check_end(folder):
     return present - named - retired
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point",
+    [pytest.param(name, marks=() if name.startswith(SAMPLE) else pytest.mark.long) for name in POINTS],
+)
 def test_log_killed_at_a_crash_point_stays_whole_and_converges(tmp_path, point):
     check_crash(tmp_path, point)
 

@@ -129,6 +129,7 @@ def test_cutover_that_removes_much_waits_fails_or_is_approved_as_asked(shop, giv
     assert len(shop.deploy(version(least=60), approve=True)["totals"]) == 60
 
 
+@pytest.mark.long
 def test_preview_leaves_a_running_service_alone(shop, given):
     runner = Runner(version(), **given)
     runner.start()

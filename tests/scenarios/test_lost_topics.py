@@ -71,6 +71,7 @@ def test_output_topics_that_are_deleted_are_published_again(orders):
     assert world.table("totals") == world.from_scratch(shop(), "orders", topic="totals")
 
 
+@pytest.mark.long
 def test_source_that_is_created_again_is_read_from_its_beginning(orders):
     world = orders
     world.deploy(shop())
@@ -132,6 +133,7 @@ def priced(path: Path):
     return app
 
 
+@pytest.mark.long
 def test_change_that_the_fingerprint_cannot_see_is_recalculated_and_named(orders, tmp_path, caplog):
     world, file = orders, tmp_path / "rate"
     file.write_text("2")

@@ -55,7 +55,8 @@ def test_shard_numbers_hash_as_spark_hashes(spark):
     assert all((murmur3(number) - hashed) % (1 << 32) == 0 for number, hashed in signed.items())
 
 
-@pytest.mark.parametrize("shards", [pytest.param(1, marks=pytest.mark.long), 3])
+@pytest.mark.long
+@pytest.mark.parametrize("shards", [1, 3])
 def test_service_in_small_batches_gives_the_same_table_as_one_pass(topics, run, shards):
     topics.create("orders", partitions=3, compact=True)
     orders = dict(history(100))
