@@ -7,6 +7,7 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars import col
@@ -18,6 +19,8 @@ from tests.figures import PLAYED
 
 #: The operations whose results are proven here.
 PROVES = (WindowAggregate, WindowFold, RowWindowAggregate, RowWindowFold)
+
+SHAPES = ("tumbling", "hopping", "session", "sliding")
 
 #: So many histories make as much work as a pack of the other families.
 HISTORIES = 10
@@ -49,7 +52,7 @@ class Case(NamedTuple):
 def cases(draw: st.DrawFn) -> Case:
     partitions = draw(st.integers(1, 3))
     size = draw(st.sampled_from([1, 4, 5, 10]))
-    shape = draw(st.sampled_from(["tumbling", "hopping", "session", "sliding"]))
+    shape = draw(st.sampled_from(SHAPES))
     advance = draw(st.sampled_from([step for step in (1, 2, 3, 4, size) if step <= size]))
     grace = draw(st.sampled_from([0, 0, 1, 7]))
     keep = draw(st.sampled_from([None, None, grace + 1, 20]))
@@ -208,10 +211,11 @@ def compare(driver: es.testing.Driver, case: Case, where: object, version: int =
         assert driver.counts("merged").get("dropped.late", 0) == late, where
 
 
-@examples(MANY * HISTORIES, FEW * HISTORIES // 2)
+@pytest.mark.parametrize("shape", SHAPES)
+@examples(MANY * HISTORIES // len(SHAPES), FEW)
 @given(cases(), st.integers(0, 10**6))
-def test_windows_cut_in_any_way_equal_the_model(case, seed):
-    chance = random.Random(seed)
+def test_windows_cut_in_any_way_equal_the_model(shape, case, seed):
+    case, chance = case._replace(shape=shape), random.Random(seed)
     compare(play(case, chance.choice([1, 3]), chance, 1), case, "one micro-batch")
     compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 6)), case, "several micro-batches")
     PLAYED["windows"] += 1
