@@ -109,13 +109,8 @@ def joined(
     location: Location | None,
 ) -> Join:
     """A table-table join on the key."""
-    _check_how(how, ("inner", "left", "outer"), location)
-    if left.key.dtypes != right.key.dtypes:
-        raise SchemaError(
-            f"the keys differ: {_key_text(left)} and {_key_text(right)}",
-            location=location,
-            hint="Join a column with the other table's key: join(other, on='column'), or rekey() one side.",
-        )
+    cure = "Join a column with the other table's key: join(other, on='column'), or rekey() one side."
+    _check_sides(left, right, how, cure, location)
     values, renamed = _joined_values(left, right, joiner, schema, suffix, location)
     return Join(
         inputs=(left, right),
@@ -141,13 +136,7 @@ def streams_joined(
     location: Location | None,
 ) -> StreamJoin:
     """A stream-stream join on the key, of rows that lie near each other in time."""
-    _check_how(how, ("inner", "left", "outer"), location)
-    if left.key.dtypes != right.key.dtypes:
-        raise SchemaError(
-            f"the keys differ: {_key_text(left)} and {_key_text(right)}",
-            location=location,
-            hint="Give both streams the same key first: rekey('column').",
-        )
+    _check_sides(left, right, how, "Give both streams the same key first: rekey('column').", location)
     values, renamed = _joined_values(left, right, joiner, schema, suffix, location)
     return StreamJoin(
         inputs=(left, right),
@@ -162,6 +151,17 @@ def streams_joined(
         after=times["after"],
         grace=times["grace"],
     )
+
+
+def _check_sides(left: Node, right: Node, how: str, cure: str, location: Location | None) -> None:
+    """Both sides of a join on the key have keys of the same types."""
+    _check_how(how, ("inner", "left", "outer"), location)
+    if left.key.dtypes != right.key.dtypes:
+        raise SchemaError(
+            f"the keys differ: {_key_text(left)} and {_key_text(right)}",
+            location=location,
+            hint=cure,
+        )
 
 
 def nearness(within: object, grace: object, location: Location | None) -> dict[str, str]:
