@@ -39,7 +39,7 @@ def test_workers_lost_now_and_then_are_no_reason_to_stop(spark, topics, log, cap
             assert wait(lambda: topics.log.has_topic("counts") and topics.table("counts").get("a"), 120)
             topics.send("words", [("k", {"word": "a"})])
             seen = episode + 1
-            assert wait(lambda seen=seen: kill_workers() or caplog.text.count("is started again") == seen, 180)
+            assert wait(lambda seen=seen: kill_workers() or caplog.text.count("will start again") == seen, 180)
             assert wait(lambda seen=seen: topics.table("counts")["a"]["n"] == 2 * seen, 180), caplog.text
     finally:
         runner.stop()
@@ -64,7 +64,7 @@ def test_query_that_lives_without_a_thread_or_has_ended_without_a_word_is_starte
         running_query("watched").stop()
         topics.send("words", [("k", {"word": "a"})])
         assert wait(lambda: topics.table("counts")["a"]["n"] == 3, 180), caplog.text
-        assert "is started again" in caplog.text
+        assert "will start again" in caplog.text
     finally:
         runner.stop()
 
