@@ -12,7 +12,7 @@ from polars import col
 
 import everstate as es
 from everstate.topology.nodes import StreamJoin
-from tests.equivalence.playing import FEW, MANY, examples
+from tests.equivalence.playing import examples
 from tests.equivalence.test_windows import moment
 from tests.figures import PLAYED
 
@@ -142,7 +142,7 @@ def compare(driver: es.testing.Driver, case: Case, where: str) -> None:
     assert driver.counts("joined").get("dropped.late", 0) == late, where
 
 
-@examples(MANY * HISTORIES, FEW * HISTORIES // 2)
+@examples(150)
 @given(cases(), st.integers(0, 10**6))
 def test_joins_of_streams_cut_in_any_way_equal_the_model(case, seed):
     chance = random.Random(seed)
