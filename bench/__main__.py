@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from bench import deletion, memory, recalculation, report, small_batches, startup, throughput
+from bench import deletion, kafka, memory, recalculation, report, small_batches, startup, throughput
 from bench.processes import ROOT
 from bench.scale import FULL, QUICK
 
@@ -29,6 +30,7 @@ MEASUREMENTS: Final[dict[str, Measure]] = {
     "startup": startup.measure,
     "recalculation": recalculation.measure,
     "memory": memory.measure,
+    "kafka": kafka.measure,
 }
 
 
@@ -38,8 +40,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works, its figures say nothing")
     parser.add_argument("--only", nargs="+", choices=list(MEASUREMENTS), help="take only these measurements")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go")
+    parser.add_argument(
+        "--records", type=int, help="records of a run over several batches, instead of the usual number"
+    )
     options = parser.parse_args(arguments)
     scale = QUICK if options.quick else FULL
+    if options.records is not None:
+        scale = replace(scale, batch_records=options.records // scale.batches)
     console = Console(stderr=True, highlight=False)
     began = datetime.now(UTC)
     raw: dict[str, Any] = {}

@@ -52,6 +52,11 @@ class Commits:
             raise RuntimeError("a commit was missed")
         return [(self._times[later] - self._times[earlier]) / 1_000 for earlier, later in pairwise(numbers)]
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """When the first batch was committed, and the last one, in milliseconds."""
+        return min(self._times.values()), max(self._times.values())
+
     def _watch(self) -> None:
         while not self._done.wait(_LOOK_S):
             self._look()

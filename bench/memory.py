@@ -44,6 +44,6 @@ def _peak(folder: Path, records: int, keys: int) -> Peak:
     peak = Peak()
     settings = {"memory": "2g", "max_records": min(_AT_ONCE, records // 4)}
     fresh(
-        "throughput:everstate", peak=peak, url=url, state=folder / "state", name="totals", keys=keys, settings=settings
+        "throughput:everstate", watch=peak, url=url, state=folder / "state", name="totals", keys=keys, settings=settings
     )
     return peak

@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import psutil
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parents[1]
 _LOOK_S: Final = 0.25
 _LONGEST_S: Final = 3_600
+
+
+class Watch(Protocol):
+    """Looks at a process again and again while it runs."""
+
+    def look(self, process: psutil.Process) -> None:
+        """Look once."""
 
 
 @dataclass
@@ -56,12 +63,12 @@ class Peak:
         self.total = max(self.total, java + python)
 
 
-def fresh(function: str, peak: Peak | None = None, **arguments: Any) -> dict[str, Any]:
+def fresh(function: str, watch: Watch | None = None, **arguments: Any) -> dict[str, Any]:
     """Call a function of this package in a process of its own.
 
     Args:
         function: Module and name, such as "throughput:everstate". It returns what JSON can hold.
-        peak: Takes the process's highest memory.
+        watch: Looks at the process while it runs.
         arguments: What JSON can hold, and paths.
 
     Raises:
@@ -71,11 +78,28 @@ def fresh(function: str, peak: Peak | None = None, **arguments: Any) -> dict[str
         result = Path(folder) / "result.json"
         text = json.dumps(arguments, default=str)
         with started([sys.executable, "-m", "bench.processes", function, str(result), text]) as process:
-            _watched(process, peak)
+            _watched(process, watch)
         if process.returncode != 0:
             raise RuntimeError(f"{function} ended with {process.returncode}")
         outcome: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         return outcome
+
+
+def said(command: list[str], watch: Watch | None = None) -> dict[str, Any]:
+    """Run a program; returns the JSON of its last line.
+
+    Raises:
+        RuntimeError: If it fails.
+    """
+    with tempfile.TemporaryFile() as out:
+        with started(command, stdout=out) as process:
+            _watched(process, watch)
+        out.seek(0)
+        lines = out.read().decode().splitlines()
+    if process.returncode != 0 or not lines:
+        raise RuntimeError(f"{command[0]} ended with {process.returncode}: {lines[-20:]}")
+    outcome: dict[str, Any] = json.loads(lines[-1])
+    return outcome
 
 
 @contextmanager
@@ -91,12 +115,12 @@ def started(command: list[str], **options: Any) -> Iterator[subprocess.Popen[byt
             process.wait()
 
 
-def _watched(process: subprocess.Popen[bytes], peak: Peak | None) -> None:
+def _watched(process: subprocess.Popen[bytes], watch: Watch | None) -> None:
     deadline = time.monotonic() + _LONGEST_S
     root = psutil.Process(process.pid)
     while process.poll() is None:
-        if peak is not None:
-            peak.look(root)
+        if watch is not None:
+            watch.look(root)
         if time.monotonic() > deadline:
             raise RuntimeError(f"a measurement took longer than {_LONGEST_S} s")
         time.sleep(_LOOK_S)
