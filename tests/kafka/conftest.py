@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import polars as pl
 import pytest
 from confluent_kafka import Producer
@@ -41,6 +46,21 @@ def foreign(servers):
     producer = Producer({"bootstrap.servers": servers, "transactional.id": "foreign", "log_level": 0})
     producer.init_transactions(30)
     return producer
+
+
+@pytest.fixture
+def run(servers, tmp_path):
+    """Drains the sources of a service."""
+
+    def once(service, log=None, **environment):
+        place, state = (f"kafka://{servers}", "state") if log is None else (str(log), "state-of-another")
+        words = ("--once", "--memory", "1g", "--log", place, "--state-dir", str(tmp_path / state))
+        command = [sys.executable, "-m", "everstate.cli.main", "run", str(Path(__file__).with_name(service)), *words]
+        known = {**os.environ, "EVERSTATE_APPROVAL": "approve", **environment}
+        done = subprocess.run(command, env=known, capture_output=True, text=True, timeout=280, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return once
 
 
 def frame(*rows):

@@ -3,68 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from everstate.log import TopicConfig
-from scripts import kafka_broker
+from everstate.log import TopicConfig, open_log
+from everstate.reading.copying import copy_topic
 from tests.kafka.conftest import frame
+from tests.kafka.others import everything, program, quix_service, streams_table
 from tests.registries import serving
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
-HERE = Path(__file__).parent
-JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
 
 
-@pytest.fixture
-def run(servers, tmp_path):
-    """Drains the sources of a service."""
-
-    def once(service, **environment):
-        command = [sys.executable, "-m", "everstate.cli.main", "run", str(HERE / service), "--once", "--memory", "1g"]
-        command += ["--log", f"kafka://{servers}", "--state-dir", str(tmp_path / "state")]
-        known = {**os.environ, "EVERSTATE_APPROVAL": "approve", **environment}
-        done = subprocess.run(command, env=known, capture_output=True, text=True, timeout=280, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    return once
-
-
-def program(name, *words, stdin=""):
-    """Run one of the programs that come with Kafka."""
-    line = [*JAVA, "-cp", f"{kafka_broker.fetch('programs')}/*", name, *words]
-    done = subprocess.run(line, input=stdin, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def everything(servers, topic):
-    """All committed records of a topic, as a consumer of others sees them."""
-    settings = {"bootstrap.servers": servers, "group.id": "others", "auto.offset.reset": "earliest"}
-    settings |= {"enable.partition.eof": True, "isolation.level": "read_committed", "log_level": 0}
-    consumer = Consumer(settings)
-    consumer.subscribe([topic])
-    partitions = len(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
-    found, ended = [], 0
-    while ended < partitions:
-        message = consumer.poll(30)
-        assert message is not None
-        if message.error() is not None:
-            ended += 1
-        else:
-            found.append(message)
-    consumer.close()
-    return found
-
-
-def test_records_of_other_programs_become_a_table_that_other_programs_read(log, servers, run, tmp_path):
+def test_records_of_other_programs_become_a_table_that_other_programs_read(log, servers, run):
     log.create_topic("orders", TopicConfig(partitions=2, compact=True))
     orders = {"o1": ("keyA", 5.0), "o2": ("keyB", 20.0), "o3": ("keyC", 30.0)}
     values = {
@@ -99,12 +53,49 @@ def test_records_of_other_programs_become_a_table_that_other_programs_read(log, 
     )
     lines = [line.split("\t") for line in shown.splitlines() if "\t" in line]
     assert [value for key, value in lines if key == "keyC"][-1] == "gone"
-    streams = (f"{HERE / 'StreamsTable.java'}", servers, "customer-totals", str(tmp_path / "streams"), "2")
-    table = dict(line.split("\t") for line in program(*streams).splitlines() if "\t" in line)
-    assert {key: json.loads(value) for key, value in table.items()} == {
-        "keyA": {"total": 5.0, "orders": 1},
-        "keyB": {"total": 20.0, "orders": 1},
-    }
+
+
+def order(name, customer, amount):
+    return name, json.dumps({"order_id": name, "customer": customer, "amount": amount})
+
+
+@pytest.mark.parametrize("kind", ["table", "global"])
+def test_table_of_kafka_streams_is_never_touched_and_follows_a_change_of_the_code(log, servers, run, tmp_path, kind):
+    log.create_topic("orders", TopicConfig(partitions=2, compact=True))
+    rows = [order("o1", "keyA", 5.0), order("o2", "keyB", 20.0), order("o3", "keyC", 30.0), order("o4", "keyB", 1.0)]
+    log.append("orders", frame(*rows))
+    run("shop_service.py", EVERSTATE_TEST_VERSION="1")
+    with streams_table(servers, "customer-totals", tmp_path / "streams", kind) as downstream:
+        expected = {"keyA": {"total": 5.0, "orders": 1}, "keyB": {"total": 21.0, "orders": 2}}
+        before = downstream.becomes(expected | {"keyC": {"total": 30.0, "orders": 1}})
+        run("shop_service.py", EVERSTATE_TEST_VERSION="2")
+        # From scratch: on another log, where version 2 is the first.
+        there = open_log(tmp_path / "there")
+        copy_topic(log, there, "orders")
+        run("shop_service.py", tmp_path / "there", EVERSTATE_TEST_VERSION="2")
+        scratch = there.latest("customer-totals").select("key", "value").iter_rows()
+        scratch = {key.decode(): json.loads(value) for key, value in scratch}
+        assert scratch == {"keyB": {"total": 20.0, "orders": 1}, "keyC": {"total": 30.0, "orders": 1}}
+        after = downstream.becomes(scratch)
+        if kind == "table":
+            assert after - before == 2, "more came than one changed key and one tombstone"
+        log.append("orders", frame(("o3", None)))
+        run("shop_service.py", EVERSTATE_TEST_VERSION="2")
+        downstream.becomes({"keyB": {"total": 20.0, "orders": 1}})
+
+
+def test_orders_of_a_quix_streams_service_become_a_table_that_another_one_reads(log, servers, run):
+    log.create_topic("tills", TopicConfig(partitions=2))
+    log.create_topic("orders", TopicConfig(partitions=2, compact=True))
+    sold = [("o1", "keyA", 500), ("o2", "keyB", 2000), ("o3", "keyC", 3000)]
+    sold = [{"id": name, "who": who, "cents": cents} for name, who, cents in sold]
+    log.append("tills", frame(*[(row["who"], json.dumps(row)) for row in sold]))
+    quix_service(servers, "sends", "tills", "orders", len(sold))
+    run("shop_service.py", EVERSTATE_TEST_VERSION="1")
+    first = quix_service(servers, "reads", "customer-totals", "-", 3)
+    assert dict(first) == {row["who"]: {"total": row["cents"] / 100, "orders": 1} for row in sold}
+    run("shop_service.py", EVERSTATE_TEST_VERSION="2")
+    assert quix_service(servers, "reads", "customer-totals", "-", 1) == [["keyA", None]]
 
 
 PAYMENT = {
