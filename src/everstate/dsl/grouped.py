@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from everstate.dsl import stateful
 from everstate.dsl.absent import Guiding
-from everstate.dsl.windows import windowing
+from everstate.dsl.windowing import windowing
 from everstate.errors.calls import explained_class
 from everstate.location import caller
-from everstate.topology.nodes import RowWindowAggregate, RowWindowFold, WindowAggregate, WindowFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
     from everstate.dsl.service import Service
     from everstate.dsl.table import Table
-    from everstate.dsl.windows import Window, Windowing
+    from everstate.dsl.windowing import Windowing
+    from everstate.dsl.windows import Window
     from everstate.location import Location
     from everstate.topology.nodes import Keying, Node
 
@@ -106,13 +106,18 @@ class Grouped(Guiding):
         emit: Literal["update", "final"] = "update",
         keep: str | timedelta | None = None,
         late_to: Literal["dead-letters"] | None = None,
+        time: str | pl.Expr | None = None,
     ) -> WindowedGroup:
-        """Part each group of a stream by time: the window becomes a part of the key.
+        """Part each group by time: the window becomes a part of the key.
 
         The key of the result is the group, then `window_start` and `window_end`. A row counts in a window until the
         stream time of its own partition, the highest time so far, has reached the window's end and its grace; what
         comes later is dropped and counted. A window is final when every partition of the streams that feed it has got
         there. So no result depends on how input was cut into micro-batches or how fast partitions were read.
+
+        On a table `time=` names the column that says when a row happened. No row is late and no window is ever final:
+        a change takes the old row out of its windows and adds the new one to its own, and a window without rows gets a
+        tombstone. A row whose time is null belongs to no window.
 
         Example:
             >>> import everstate as es
@@ -136,8 +141,10 @@ class Grouped(Guiding):
                 for ever. State of a window is kept as long.
             late_to: "dead-letters" puts rows that were too late for all their windows on the dead-letter topic; by
                 default they are only counted.
+            time: On a table, when a row happened: a datetime, or whole milliseconds since 1970.
         """
-        options = windowing(self._node, window, emit, keep, late_to, caller())
+        given: dict[str, object] = {"emit": emit, "keep": keep, "late_to": late_to}
+        options = windowing(self._node, window, given, time, caller())
         return WindowedGroup(self._service, self._node, self._by, options)
 
     def _table(self, node: Node) -> Table:
@@ -159,12 +166,13 @@ class WindowedGroup(Guiding):
         options, location = self._options, caller()
         key = options.key(self._by, location)
         found = stateful.aggregated(self._node, replace(self._by, key=key), aggregates, named, location)
-        return self._table(options.node(RowWindowAggregate if options.of_rows else WindowAggregate, found, self._by))
+        return self._table(options.aggregate(found, self._by))
 
     def reduce(self, add: Callable[..., Any]) -> Table:
         """As `group_by().reduce()`, in each window.
 
-        Rows are combined in the order of their stream time; those of sessions and sliding windows by their own time.
+        Rows are combined in the order of their stream time; those of sessions and sliding windows by their own time;
+        those of a table in the order of their keys, again whenever one of them changes.
         """
         return self._folded((None, add, None), None, caller())
 
@@ -175,8 +183,7 @@ class WindowedGroup(Guiding):
     def _folded(self, functions: tuple[Any, Any, None], schema: object | None, location: Location | None) -> Table:
         key = self._options.key(self._by, location)
         found = stateful.folded(self._node, replace(self._by, key=key), functions, schema, location)
-        options = self._options
-        return self._table(options.node(RowWindowFold if options.of_rows else WindowFold, found, self._by))
+        return self._table(self._options.fold(found, self._by))
 
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from everstate.dsl.arguments import one_of, shown
-from everstate.errors import ConfigurationError, DefinitionError, NameClashError, UnsupportedError
+from everstate.dsl.arguments import shown
+from everstate.errors import ConfigurationError, DefinitionError
 from everstate.errors.calls import explained
 from everstate.location import caller
 from everstate.schema.durations import milliseconds, readable
-from everstate.schema.keys import KeySpec
-from everstate.topology.nodes import Aggregate, Fold, Kind, Windowed
-from everstate.topology.nodes.windows import END, START
 
 if TYPE_CHECKING:
     from everstate.location import Location
-    from everstate.topology.nodes import Keying, Node
-
-_TIME: Final = pl.Datetime("us", "UTC")
-_Made = TypeVar("_Made", bound=Windowed)
 
 
 @dataclass(frozen=True)
@@ -149,72 +140,3 @@ def duration(name: str, given: object, location: Location | None, *, least: int 
             hint=f"Write a number and a unit, such as {name}='5m', '1h30m' or '500ms', or pass a timedelta.",
         )
     return readable(length)
-
-
-@dataclass(frozen=True)
-class Windowing:
-    """A window with how its results are published, checked; see `Windowed`."""
-
-    window: Window
-    emit: str
-    keep: str | None
-    late_to: str | None
-
-    def key(self, by: Keying, location: Location | None) -> KeySpec:
-        """The key of the result: the group, then start and end of the window."""
-        for name in (START, END):
-            if name in by.key.names:
-                raise NameClashError(
-                    f"the group has a column named {name!r}, as the window has",
-                    location=location,
-                    hint=f"Give it another name: group_by(begin='{name}')",
-                )
-        columns = dict(zip(by.key.names, by.key.dtypes, strict=True))
-        return KeySpec.of({**columns, START: _TIME, END: _TIME}, location=location)
-
-    @property
-    def of_rows(self) -> bool:
-        """Whether windows begin and end with rows."""
-        return self.window.shape in ("session", "sliding")
-
-    def node(self, kind: type[_Made], found: Aggregate | Fold, by: Keying) -> _Made:
-        """The aggregation in each window."""
-        given: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
-        own: dict[str, Any] = {field.name: getattr(self.window, field.name) for field in fields(self.window)}
-        own |= {"emit": self.emit, "keep": self.keep, "late_to": self.late_to, "keying": by}
-        return kind(**{**given, **own})
-
-
-def windowing(
-    node: Node, window: object, emit: object, keep: object, late_to: object, location: Location | None
-) -> Windowing:
-    """What `window()` was given.
-
-    Raises:
-        UnsupportedError: If this is a table.
-        DefinitionError: If an argument does not fit.
-    """
-    if node.kind is Kind.TABLE:
-        raise UnsupportedError(
-            "window() works on streams, but this is a table",
-            location=location,
-            hint="Rows of a table may still change, so no window of it is ever final. Group by the time that a column "
-            "has: group_by('customer', day=col('at').dt.truncate('1d'))",
-        )
-    if not isinstance(window, Window):
-        raise DefinitionError(
-            f"window() needs a window, got {shown(window)}",
-            location=location,
-            hint="Write window(es.tumbling('5m')), es.hopping('1h', '5m'), es.sliding('10m') or es.session('30m').",
-        )
-    one_of("emit", emit, ("update", "final"), location)
-    if late_to is not None:
-        one_of("late_to", late_to, ("dead-letters",), location)
-    kept = None if keep is None else duration("keep", keep, location)
-    if kept is not None and milliseconds(kept) < milliseconds(window.grace):
-        raise DefinitionError(
-            f"keep={kept} is shorter than the grace, {window.grace}: results would go while they still change",
-            location=location,
-            hint=f"Write keep={window.grace!r}, or longer.",
-        )
-    return Windowing(window, str(emit), kept, None if late_to is None else str(late_to))

@@ -23,6 +23,10 @@ from tests.unit.dsl.shop import SCHEMA, events, orders
 Wrong = tuple[str, type[Exception], Any]
 
 
+def _of_table(window: Any = None, **options: Any) -> Any:
+    return orders().group_by("customer").window(window or es.tumbling("5m"), **options)
+
+
 def _window(window: Any = None, **options: Any) -> Any:
     return events().group_by("customer").window(window or es.tumbling("5m"), **options)
 
@@ -63,7 +67,13 @@ WRONG_WINDOWS: list[Wrong] = [
     ("sliding of nothing", DefinitionError, lambda: es.sliding("0s")),
     ("sliding with advance", CallError, lambda: es.sliding("5m", advance="1m")),
     ("session of a number", DefinitionError, lambda: es.session(30)),
-    ("window of a table", UnsupportedError, lambda: orders().group_by("customer").window(es.tumbling("5m"))),
+    ("window of a table without time", UnsupportedError, _of_table),
+    ("window of a table that is final", UnsupportedError, lambda: _of_table(time="amount", emit="final")),
+    ("window of a table that is kept", UnsupportedError, lambda: _of_table(time="amount", keep="1d")),
+    ("window of a table with late rows", UnsupportedError, lambda: _of_table(time="amount", late_to="dead-letters")),
+    ("window of a table with grace", UnsupportedError, lambda: _of_table(es.tumbling("5m", grace="1m"), time="amount")),
+    ("window of a table by text", SchemaError, lambda: _of_table(time="customer")),
+    ("window of a stream by a column", UnsupportedError, lambda: _window(time=col("amount"))),
     ("window that is text", DefinitionError, lambda: _window("5m")),
     ("window with an unknown emit", DefinitionError, lambda: _window(emit="end")),
     ("window with an unknown late_to", DefinitionError, lambda: _window(late_to="late-orders")),
@@ -97,6 +107,8 @@ def _named(name: str) -> Any:
 RIGHT_WINDOWS = [
     ("window of a timedelta", lambda: _window(es.tumbling(timedelta(minutes=5), grace=timedelta(0))).agg(n=es.count())),
     ("window kept as long as grace", lambda: _window(es.tumbling("5m", grace="1h"), keep="60m").agg(n=es.count())),
+    ("window of a table by a column", lambda: _of_table(time=col("amount").cast(int)).agg(n=es.count())),
+    ("session of a table", lambda: _of_table(es.session("5m"), time=col("amount").cast(int)).reduce(max)),
     ("hopping by its size", lambda: _window(es.hopping("5m", "5m")).reduce(max)),
     ("stream join", lambda: _joined(within=("0s", timedelta(hours=1)), how="outer")),
     ("session", lambda: _window(es.session("30m"), emit="final").reduce(max)),

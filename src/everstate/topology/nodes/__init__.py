@@ -14,10 +14,18 @@ from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
 from everstate.topology.nodes.stream_joins import StreamJoin
+from everstate.topology.nodes.table_windows import (
+    TableRowWindowAggregate,
+    TableRowWindowFold,
+    TableWindowAggregate,
+    TableWindowed,
+    TableWindowFold,
+)
 from everstate.topology.nodes.windows import (
     RowWindowAggregate,
     RowWindowed,
     RowWindowFold,
+    Spanned,
     WindowAggregate,
     Windowed,
     WindowFold,
@@ -47,8 +55,14 @@ __all__ = [
     "RowWindowFold",
     "RowWindowed",
     "Source",
+    "Spanned",
     "Stateful",
     "StreamJoin",
+    "TableRowWindowAggregate",
+    "TableRowWindowFold",
+    "TableWindowAggregate",
+    "TableWindowFold",
+    "TableWindowed",
     "WindowAggregate",
     "WindowFold",
     "Windowed",

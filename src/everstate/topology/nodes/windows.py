@@ -21,30 +21,21 @@ _WINDOWED: Final = Traits(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Windowed(Grouping):
+class Spanned(Grouping):
     """A step whose groups are also apart by time; the key is the group, then start and end of the window.
 
-    A window `[start, start + size)` begins at each multiple of `advance`. It closes when stream time reaches its end
-    plus `grace`.
+    A window `[start, start + size)` begins at each multiple of `advance`.
 
     Attributes:
         shape: "tumbling" or "hopping"; "session" or "sliding" where rows make the windows.
         size: How long a window is.
         advance: From the start of one window to that of the next; None if one begins where the other ends.
-        grace: How long after its end a window takes rows.
-        emit: "update" publishes results as they change, "final" once the window has closed.
-        keep: How long after its end a result stays on the topic; None for ever.
-        late_to: "dead-letters" if rows that came too late for all windows shall be seen; None if they are counted.
     """
 
-    labelled: ClassVar[frozenset[str]] = frozenset({"size", "advance", "grace", "emit", "keep", "late_to"})
+    labelled: ClassVar[frozenset[str]] = frozenset({"size", "advance"})
     shape: str
     size: str
     advance: str | None = None
-    grace: str
-    emit: str
-    keep: str | None = None
-    late_to: str | None = None
 
     @cached_property
     def size_ms(self) -> int:
@@ -55,6 +46,29 @@ class Windowed(Grouping):
     def advance_ms(self) -> int:
         """From start to start, in milliseconds."""
         return self.size_ms if self.advance is None else milliseconds(self.advance)
+
+    @property
+    def session(self) -> bool:
+        """Whether windows are sessions."""
+        return self.shape == "session"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Windowed(Spanned):
+    """Windows of a stream: one closes when stream time reaches its end plus `grace`.
+
+    Attributes:
+        grace: How long after its end a window takes rows.
+        emit: "update" publishes results as they change, "final" once the window has closed.
+        keep: How long after its end a result stays on the topic; None for ever.
+        late_to: "dead-letters" if rows that came too late for all windows shall be seen; None if they are counted.
+    """
+
+    labelled: ClassVar[frozenset[str]] = Spanned.labelled | {"grace", "emit", "keep", "late_to"}
+    grace: str
+    emit: str
+    keep: str | None = None
+    late_to: str | None = None
 
     @cached_property
     def close_ms(self) -> int:
@@ -99,11 +113,6 @@ class RowWindowed(Windowed):
     def gone_ms(self) -> int:
         """From the end of a window to the stream time at which nothing is kept of it."""
         return max(self.closes_ms, 0 if self.keep is None else milliseconds(self.keep))
-
-    @property
-    def session(self) -> bool:
-        """Whether windows are sessions; else they slide."""
-        return self.shape == "session"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,7 +18,7 @@ from everstate.topology.nodes.windows import END, START
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
-    from everstate.topology.nodes import Windowed
+    from everstate.topology.nodes import Spanned, Windowed
 
 #: When a window begins, in milliseconds.
 BEGIN: Final = "$begin"
@@ -51,20 +51,24 @@ def assigned(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
     Returns:
         Rows under the key of group and window, with `$begin` and `$last`.
     """
-    size, advance = node.size_ms, node.advance_ms
-    last = pl.col(TS) // advance * advance
-    first = pl.max_horizontal((pl.col(TS) - size) // advance * advance + advance, pl.lit(0, pl.Int64))
-    if size == advance:
-        rows = rows.with_columns(last.alias(BEGIN), pl.lit(1, pl.Int64).alias(LAST))
-    else:
-        rows = rows.with_columns(pl.int_ranges(first, last + 1, advance).alias(BEGIN), last.alias(LAST))
-        rows = rows.explode(BEGIN).with_columns((pl.col(BEGIN) == pl.col(LAST)).cast(pl.Int64).alias(LAST))
+    rows = placed(node, rows, pl.col(TS))
     if node.late_to is None:
         rows = on_time(node, rows, ledger)
-    return bounded(node, rows, pl.col(BEGIN), pl.col(BEGIN) + size)
+    return bounded(node, rows, pl.col(BEGIN), pl.col(BEGIN) + node.size_ms)
 
 
-def bounded(node: Windowed, rows: pl.DataFrame, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
+def placed(node: Spanned, rows: pl.DataFrame, time: pl.Expr) -> pl.DataFrame:
+    """Rows once for each window of fixed bounds that they lie in, with `$begin` and `$last`; their time is given."""
+    size, advance = node.size_ms, node.advance_ms
+    last = time // advance * advance
+    first = pl.max_horizontal((time - size) // advance * advance + advance, pl.lit(0, pl.Int64))
+    if size == advance:
+        return rows.with_columns(last.alias(BEGIN), pl.lit(1, pl.Int64).alias(LAST))
+    rows = rows.with_columns(pl.int_ranges(first, last + 1, advance).alias(BEGIN), last.alias(LAST))
+    return rows.explode(BEGIN).with_columns((pl.col(BEGIN) == pl.col(LAST)).cast(pl.Int64).alias(LAST))
+
+
+def bounded(node: Spanned, rows: pl.DataFrame, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
     """Rows of groups under the key of group and window; its bounds are milliseconds."""
     rows = rows.with_columns((begin * 1000).cast(_TIME).alias(START), (end * 1000).cast(_TIME).alias(END))
     return rows.with_columns(encode_keys(rows.select(node.key.names), node.key).alias(KEY))
