@@ -116,6 +116,10 @@ _STREAM: Final = (
         ),
     ),
     ("concat extend union unionall unionbyname vstack", "Use merge(other)."),
+    (
+        "deduplicate distinct dropduplicates dropduplicateswithinwatermark unique",
+        "Use dedup('event_id', within='1h'), or keep the newest of each id: .to('topic', key='id').",
+    ),
     ("latest toktable totable", "Read the topic with app.table(), or publish it by key: .to('topic', key='id')"),
 )
 _TABLE: Final = (

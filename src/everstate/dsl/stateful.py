@@ -9,14 +9,14 @@ import polars as pl
 from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
-from everstate.dsl.operations import relabelled, with_key
+from everstate.dsl.operations import foreign_keying, relabelled, with_key
 from everstate.dsl.windows import duration
 from everstate.errors import DefinitionError, NameClashError, SchemaError, UnsupportedError
 from everstate.errors.calls import suggestion
 from everstate.schema.schema import Schema
 from everstate.topology.aggregates import Leaves, leaf_dtype
 from everstate.topology.expressions.python_text import python_text
-from everstate.topology.nodes import Aggregate, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful, StreamJoin
+from everstate.topology.nodes import Aggregate, Dedup, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful, StreamJoin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -239,6 +239,27 @@ def stateful(
         mode=mode,
         fn=checked,
         migrate=None if migrate is None else function(migrate, "migrate=(state)", location),
+    )
+
+
+def deduplicated(node: Node, by: object | None, within: object, location: Location | None) -> Dedup:
+    """`dedup`: the first row of each id, which is the key if none is named."""
+    if by is not None and not isinstance(by, (str, pl.Expr, list, tuple)):
+        raise UnsupportedError(
+            f"dedup() takes columns, got {shown(by)}",
+            location=location,
+            hint="Name the id: dedup('event_id', within='1h'), an expression, or several: dedup(['shop', 'id'], ...)",
+        )
+    keying = foreign_keying(node, list(node.key.names) if by is None else by, None, location)
+    return Dedup(
+        inputs=(node,),
+        kind=Kind.STREAM,
+        key=node.key,
+        schema=node.schema,
+        key_in_value=node.key_in_value,
+        location=location,
+        keying=keying,
+        within=duration("within", within, location),
     )
 
 

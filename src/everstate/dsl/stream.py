@@ -93,6 +93,37 @@ class Stream(Flow):
             )
         )
 
+    def dedup(
+        self,
+        by: str | pl.Expr | Sequence[str | pl.Expr] | None = None,
+        *,
+        within: str | timedelta,
+    ) -> Self:
+        """Let the first row of each id pass, and drop those of the same id that lie near it in time.
+
+        A row is dropped if one of its id has passed whose time is less than `within` away, earlier or later. Ids are
+        forgotten after that, so a row that is older than the stream time of its own partition by `within` or more
+        cannot be compared any longer: it passes, and is counted as `unchecked`. Rows without an id are dropped and
+        counted. The key stays.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> clicks = app.stream("clicks", key="user", schema={"event_id": str, "page": str})
+            >>> _ = clicks.dedup("event_id", within="1h").to("visits")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("clicks", "ada", {"event_id": "e1", "page": "/"}, ts=0)
+            >>> driver.send("clicks", "ada", {"event_id": "e1", "page": "/"}, ts=60_000)
+            >>> driver.send("clicks", "ada", {"event_id": "e1", "page": "/"}, ts=3_600_000)
+            >>> [record.ts for record in driver.records("visits")]
+            [0, 3600000]
+
+        Args:
+            by: The id: a column, an expression, or several; the key if it is left out.
+            within: Rows of one id that are less than this apart are one row.
+        """
+        return self._with(stateful.deduplicated(self.node, by, within, caller()))
+
     def apply(
         self,
         fn: Callable[..., Any],

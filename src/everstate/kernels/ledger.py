@@ -72,6 +72,11 @@ class Ledger:
         if rows:
             self.counts[f"dropped.{reason}"] += rows
 
+    def note(self, name: str, rows: int) -> None:
+        """Count rows that pass, but about which people may want to know."""
+        if rows:
+            self.counts[name] += rows
+
     def dead(self, rows: pl.DataFrame, reasons: Sequence[str] | pl.Series, node: Node) -> None:
         """Record rows that cannot be processed; retractions failed when they were added, so they do not count.
 

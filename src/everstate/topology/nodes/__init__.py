@@ -21,6 +21,7 @@ from everstate.topology.nodes.table_windows import (
     TableWindowed,
     TableWindowFold,
 )
+from everstate.topology.nodes.timed import Dedup
 from everstate.topology.nodes.windows import (
     RowWindowAggregate,
     RowWindowed,
@@ -33,6 +34,7 @@ from everstate.topology.nodes.windows import (
 
 __all__ = [
     "Aggregate",
+    "Dedup",
     "Filter",
     "FlatMap",
     "Fold",
