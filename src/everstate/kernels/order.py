@@ -17,7 +17,8 @@ from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_EPOCH: Final = "$epoch"
+#: By row, which of the recorded micro-batches it was in.
+EPOCH: Final = "$epoch"
 _ARRIVAL: Final = [STREAM_TIME, TOPIC, PART, OFF]
 
 
@@ -60,7 +61,7 @@ class Order:
         for (topic, partition), ends in self._ends.items():
             here = (topics == topic) & (partitions == partition)
             found[here] = np.searchsorted(ends, offsets[here], side="right")
-        return pl.Series(_EPOCH, found)
+        return pl.Series(EPOCH, found)
 
 
 def by_arrival(rows: pl.DataFrame, order: Order | None) -> pl.DataFrame:
@@ -79,4 +80,4 @@ def by_arrival(rows: pl.DataFrame, order: Order | None) -> pl.DataFrame:
     """
     if order is None:
         return rows.sort(_ARRIVAL, maintain_order=True)
-    return rows.with_columns(order.epochs(rows)).sort([_EPOCH, *_ARRIVAL], maintain_order=True).drop(_EPOCH)
+    return rows.with_columns(order.epochs(rows)).sort([EPOCH, *_ARRIVAL], maintain_order=True).drop(EPOCH)

@@ -55,6 +55,13 @@ class Shard:
         self.stream_times: dict[str, int | None] = known.get("stream_times", {})
         #: The stream time that everything which feeds the step at work has reached; None if that is not known yet.
         self.frontier: int | None = None
+        #: The topics by which the step at work goes, by their place among the unit's.
+        self.feeds: frozenset[int] = frozenset()
+        #: The recorded wall clock of the micro-batch, in milliseconds; None if the unit does not use it.
+        self.clock: int | None = None
+        #: What the stream times were before the micro-batch, and the marks that have come with it.
+        self.times_before: dict[str, int | None] = dict(self.stream_times)
+        self.marks: pl.DataFrame | None = None
         self._sliced = {
             int(node): Slices(pages, int(node) * SLOTS, self._policy, plain)
             for node, plain in known.get("sliced", {}).items()

@@ -115,7 +115,8 @@ def run_stage(
     if marks and unit.timed:
         watched = pl.concat(marks).filter(pl.col(TOPIC).is_in(unit.watched))
         stream_time.require_known(shard.stream_times, watched, unit.topics)
-    splits = stream_time.advance(shard.stream_times, pl.concat(marks)) if marks else None
+    shard.marks = pl.concat(marks) if marks else None
+    splits = stream_time.advance(shard.stream_times, shard.marks) if shard.marks is not None else None
     sent = [Parcel(stage + 1, MARKS, 0, frame) for frame in marks if stage < unit.depth]
     given: dict[int, pl.DataFrame] = {}
     if migration is not None:
@@ -127,9 +128,10 @@ def run_stage(
             settled = migration is None and _is_settled(unit, number)
             sent.append(Parcel(OUT, number, RECORDS, kernel.records(node, inputs[0], settled=settled)))
             continue
-        shard.frontier = stream_time.frontier(shard.stream_times, unit.clocks[number]) if node.traits.timed else None
+        shard.feeds = unit.clocks[number]
+        shard.frontier = stream_time.frontier(shard.stream_times, shard.feeds) if node.timed or node.clocked else None
         before = table_of(unit, number, shard) if migration is not None and number == migration.derives_from else None
-        if all(rows.is_empty() for rows in inputs) and not node.traits.timed:
+        if all(rows.is_empty() for rows in inputs) and not (node.timed or node.clocked):
             rows = empty(node.schema.polars)
         elif isinstance(kernel, StateKernel):
             moves = unit.followed_by_order[number]

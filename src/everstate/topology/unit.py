@@ -118,7 +118,12 @@ class Unit:
     @cached_property
     def timed(self) -> bool:
         """Whether stream time alone can change a result."""
-        return any(node.traits.timed for node in self.nodes)
+        return any(node.timed for node in self.nodes)
+
+    @cached_property
+    def clocked(self) -> bool:
+        """Whether the wall clock alone can change a result: its micro-batches record it."""
+        return any(node.clocked for node in self.nodes)
 
     @cached_property
     def clocks(self) -> tuple[frozenset[int], ...]:
@@ -136,7 +141,7 @@ class Unit:
     @cached_property
     def watched(self) -> frozenset[int]:
         """The topics whose partitions all count for a step that goes by time."""
-        timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.traits.timed)
+        timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.timed or node.clocked)
         return frozenset().union(*timed)
 
     def into(self, number: int) -> tuple[Edge, ...]:

@@ -116,6 +116,16 @@ class Node:
         return self.traits.order_sensitive and any(feeder.kind is Kind.STREAM for feeder in self.inputs)
 
     @property
+    def timed(self) -> bool:
+        """Whether stream time alone can change its results."""
+        return self.traits.timed
+
+    @property
+    def clocked(self) -> bool:
+        """Whether the wall clock alone can change its results."""
+        return self.traits.clocked
+
+    @property
     def regrouping(self) -> Keying | None:
         """How its rows get another key; None if they keep theirs."""
         return None
@@ -130,4 +140,11 @@ class Node:
 
     def traits_here(self) -> Traits:
         """What the operation is where it stands."""
-        return replace(self.traits, need=self.need, orders_rows=self.orders_rows, order_sensitive=self.order_sensitive)
+        return replace(
+            self.traits,
+            need=self.need,
+            orders_rows=self.orders_rows,
+            order_sensitive=self.order_sensitive,
+            timed=self.timed,
+            clocked=self.clocked,
+        )

@@ -1,0 +1,89 @@
+"""The live micro-batches that a micro-batch repeats: for steps that depend on where each of them ended.
+
+Live, a micro-batch is one *epoch*. A recalculation puts many recorded micro-batches into one, and a step that goes by
+the clock, sets timers or depends on the order of arrival has to go through them one by one, as the live run did:
+
+    for epoch in epochs(inputs, shard):
+        # 1. what is due by the clock: epoch.clock
+        # 2. the rows of tables, then those of streams: epoch.inputs, by port
+        # 3. what is due by event time: epoch.frontier
+
+An epoch may have no rows at all: then only the clock, or the stream time of a quiet partition, has moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from everstate.kernels.order import EPOCH, by_arrival
+from everstate.kernels.rows import OFF
+from everstate.kernels.stream_time import MARK, advance, frontier
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from everstate.kernels.shard import Shard
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """One live micro-batch, as a step sees it.
+
+    Attributes:
+        inputs: The rows of each port in the order of arrival.
+        clock: The recorded wall clock, in milliseconds; None if the output does not use it, or it is not known.
+        frontier: The stream time that everything which feeds the step has reached after these rows; None if it is not
+            known yet. Rows of later epochs have a stream time at or above it.
+    """
+
+    inputs: list[pl.DataFrame]
+    clock: int | None
+    frontier: int | None
+
+
+def epochs(inputs: list[pl.DataFrame], shard: Shard) -> list[Epoch]:
+    """The live micro-batches that this one repeats, in order; of a live one, that one alone.
+
+    Rows are those of each live micro-batch exactly, as long as they have kept their position. The frontier of a live
+    micro-batch is exact; of one that is repeated it is, too, where splits end with the recorded micro-batches.
+
+    Args:
+        inputs: What arrived on each port.
+        shard: Knows where earlier micro-batches ended, and what was heard of time in this one.
+    """
+    if shard.order is None:
+        return [Epoch([by_arrival(rows, None) for rows in inputs], shard.clock, shard.frontier)]
+    parts = [
+        {
+            int(number): part
+            for (number,), part in rows.with_columns(shard.order.epochs(rows))
+            .partition_by(EPOCH, as_dict=True, include_key=False)
+            .items()
+        }
+        for rows in inputs
+    ]
+    found = []
+    clock, reached = None, frontier(shard.times_before, shard.feeds)
+    heard = _heard(shard)
+    for number in sorted(set(heard).union(*parts)):
+        clock, reached = heard.get(number, (clock, reached))
+        rows = [
+            by_arrival(part[number], None) if number in part else whole.clear()
+            for part, whole in zip(parts, inputs, strict=True)
+        ]
+        found.append(Epoch(rows, clock, reached))
+    return found
+
+
+def _heard(shard: Shard) -> dict[int, tuple[int | None, int | None]]:
+    """By epoch, the clock and how far everything that feeds the step had come then."""
+    if shard.order is None or shard.marks is None:
+        return {}
+    marks = shard.marks.with_columns(shard.order.epochs(shard.marks.rename({"start": OFF})))
+    known = dict(shard.times_before)
+    found: dict[int, tuple[int | None, int | None]] = {}
+    for (number,), part in sorted(marks.partition_by(EPOCH, as_dict=True, include_key=False).items()):
+        advance(known, part.select(*MARK))
+        found[int(number)] = (shard.clock, frontier(known, shard.feeds))
+    return found
