@@ -27,7 +27,7 @@ def service(shards: int) -> es.Service:
     tumbling = es.tumbling(f"{SIZE}ms", grace=f"{GRACE}ms")
     updated = by_user.window(tumbling, keep="200ms").agg(n=es.count(), total=col("amount").sum()).to("updated")
     updated.group_by("window_start").agg(n=col("n").sum()).to("totals")
-    by_user.window(tumbling, emit="final", late_to="dead-letters").agg(all=es.collect("amount")).to("final")
+    by_user.window(tumbling, emit="final", late_to="late").agg(all=es.collect("amount")).to("final")
     by_user.window(es.hopping("60ms", "20ms"), emit="final").reduce(_highest).to("hopping")
     by_user.window(es.session("7ms", grace="5ms"), keep="300ms").agg(n=es.count(), all=es.collect("id")).to("sessions")
     by_user.window(es.sliding("9ms"), emit="final").agg(total=col("amount").sum()).to("sliding")
@@ -61,7 +61,7 @@ def test_windows_on_spark_in_several_runs_equal_the_driver(log, run) -> None:
         schema = {"partition": pl.Int32, "key": pl.Binary, "value": pl.Binary}
         log.append("clicks", pl.DataFrame(sent, schema=schema, orient="row").with_columns(ts=pl.lit(0, pl.Int64)))
         run(service(2), max_records=90)
-        for topic in (*TOPICS, "final.dlq"):
+        for topic in (*TOPICS, "late"):
             table = {key: json.loads(value) for key, value in log.latest(topic).select("key", "value").iter_rows()}
             published = {record.key: record.value for record in driver._deployment.topics.all(topic)}
             expected = {key: json.loads(value) for key, value in published.items() if value is not None}

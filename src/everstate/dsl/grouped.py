@@ -105,7 +105,7 @@ class Grouped(Guiding):
         *,
         emit: Literal["update", "final"] = "update",
         keep: str | timedelta | None = None,
-        late_to: Literal["dead-letters"] | None = None,
+        late_to: str | None = None,
         time: str | pl.Expr | None = None,
     ) -> WindowedGroup:
         """Part each group by time: the window becomes a part of the key.
@@ -139,8 +139,8 @@ class Grouped(Guiding):
                 window is final.
             keep: How long after its end a window's result stays on the topic; then it gets a tombstone. By default
                 for ever. State of a window is kept as long.
-            late_to: "dead-letters" puts rows that were too late for all their windows on the dead-letter topic; by
-                default they are only counted.
+            late_to: A topic for rows that were too late for all their windows: a table by (topic, partition, offset),
+                as the dead-letter topic is, in the same commit as the results. By default they are only counted.
             time: On a table, when a row happened: a datetime, or whole milliseconds since 1970.
         """
         given: dict[str, object] = {"emit": emit, "keep": keep, "late_to": late_to}

@@ -16,13 +16,14 @@ from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.sources import contradiction, event_time, key_names
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
+from everstate.dsl.written import require_own_topics
 from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
 from everstate.errors.calls import explained_class
 from everstate.formats.values import on_topic, require_format
 from everstate.location import Location, caller
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
-from everstate.schema.topic_names import check_topic_name, dead_letter_topic
+from everstate.schema.topic_names import check_topic_name
 from everstate.topology.describe import Description
 from everstate.topology.nodes import Kind, Latest, Node, OnChange, Output, Source
 from everstate.topology.unit import Unit
@@ -206,16 +207,8 @@ class Service(Guiding, Displayed):
     ) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
-        check_topic_name(dead_letter_topic(topic), location=location)
         record = node.schema if node.key_in_value else node.values
         require_format(record, fmt, location=location, writing=True)
-        for other in self._outputs:
-            if topic in {other.topic, dead_letter_topic(other.topic)} or dead_letter_topic(topic) == other.topic:
-                raise NameClashError(
-                    f"output {topic!r} is declared twice",
-                    location=location,
-                    hint=f"It is already declared at {other.location}; give one of them a different topic.",
-                )
         if partitions is not None:
             whole_number("partitions", partitions, location)
         one_of("on_change", on_change, get_args(OnChange), location)
@@ -231,6 +224,7 @@ class Service(Guiding, Displayed):
             format=on_topic(fmt, topic),
             partitions=partitions,
         )
+        require_own_topics(self.name, output, self._outputs)
         self._refuse_cycle(output)
         self._outputs.append(output)
         return self._read_back(output)

@@ -13,6 +13,7 @@ from everstate.dsl.windows import Window, duration
 from everstate.errors import DefinitionError, NameClashError, UnsupportedError
 from everstate.schema.durations import milliseconds
 from everstate.schema.keys import KeySpec
+from everstate.schema.topic_names import check_topic_name
 from everstate.topology.nodes import (
     Kind,
     RowWindowAggregate,
@@ -111,7 +112,7 @@ def windowing(
             hint="A stream's time is said where it is read: app.stream(..., time=col('at'))",
         )
     if late_to is not None:
-        one_of("late_to", late_to, ("dead-letters",), location)
+        check_topic_name(late_to, location=location)  # type: ignore[arg-type]  # what is not text is refused
     kept = None if keep is None else duration("keep", keep, location)
     if kept is not None and milliseconds(kept) < milliseconds(window.grace):
         raise DefinitionError(

@@ -20,7 +20,7 @@ from everstate.engine.query.sink import Sink
 from everstate.engine.query.watchdog import LOOK_S, Watchdog, thread_lives, work_of
 from everstate.errors import LogBusyError, LogUnavailableError, ResourceError, StalledError
 from everstate.generations.deploy.outputs import kept_tables
-from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.generations.generation import own_dead_letters, own_side, own_topic
 from everstate.generations.state.past import past_of
 from everstate.generations.state.topic_marks import require_ids
 from everstate.log.timing import wall_clock
@@ -98,7 +98,7 @@ class SparkExecution:
         self._log = log
         self._looked = 0.0
         generation = output.generation
-        written = () if closed else (output.name, dead_letter_topic(output.name))
+        written = () if closed else output.unit.written
         self._topics = {t: i for t, i in generation.topics.items() if t in (*output.unit.topics, *written)}
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
@@ -328,6 +328,13 @@ def _job(
         opening=pickle.dumps(log),
         target=target,
         dead_letters=letters,
+        sides=tuple(
+            (
+                own_side(unit.service, output.topic, generation, side) if closed else side.topic,
+                log.describe(side.topic).config.partitions,
+            )
+            for side in unit.sides
+        ),
         partitions=log.describe(output.topic).config.partitions,
         generation=generation.name,
         policy=generation.policy,

@@ -26,7 +26,6 @@ from everstate.generations.state.archiving import Archiving, Archivist
 from everstate.generations.state.belonging import check_log
 from everstate.generations.state.folder import STAGING, service_folder
 from everstate.log.opening import open_log
-from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
     import threading
@@ -185,4 +184,4 @@ class SparkRun(Run):
 
 def _touched(unit: Unit) -> tuple[str, ...]:
     """The topics that a running output reads and writes."""
-    return (*unit.topics, unit.output.topic, dead_letter_topic(unit.output.topic))
+    return (*unit.topics, *unit.written)

@@ -55,6 +55,7 @@ def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitP
         policy=policy,
         libraries=libraries(),
         scheme=SCHEME,
+        sides={side.topic: str(side.kind) for side in unit.sides},
     )
 
 
@@ -73,6 +74,7 @@ def outline(unit: Unit, *, policy: str) -> UnitPrint:
         policy=policy,
         libraries=libraries(),
         scheme=SCHEME,
+        sides={side.topic: str(side.kind) for side in unit.sides},
     )
 
 

@@ -119,6 +119,7 @@ class UnitPrint:
             change by itself.
         scheme: How its functions were looked at. Digests of two schemes cannot be compared: that they differ does not
             say that a function was changed. Not part of the fingerprint, so that what has no functions stays as it is.
+        sides: The further topics that it writes to, with what they hold; the steps have them in the fingerprint.
     """
 
     service: str
@@ -130,6 +131,7 @@ class UnitPrint:
     policy: str = "dead-letter"
     libraries: dict[str, str] = field(default_factory=dict)
     scheme: int = 1
+    sides: dict[str, str] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:

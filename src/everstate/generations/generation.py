@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import GenerationError
 from everstate.schema.topic_names import INTERNAL, dead_letter_topic
+from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from everstate.log.archive.archive import Gaps
     from everstate.log.descriptions import Vector
+    from everstate.topology.nodes import Side
+    from everstate.topology.unit import Unit
 
 
 class Status(StrEnum):
@@ -193,10 +196,25 @@ def own_dead_letters(service: str, output: str, generation: Generation) -> str:
     return dead_letter_topic(own_topic(service, output, generation))
 
 
+def own_side(service: str, output: str, generation: Generation, side: Side) -> str:
+    """The same for a further topic of the output that holds a table; empty for a stream, whose records stand."""
+    if side.kind is not Kind.TABLE:
+        return ""
+    return f"{own_topic(service, output, generation)}.{hashlib.sha256(side.topic.encode()).hexdigest()[:16]}"
+
+
+def own_of(unit: Unit, generation: Generation) -> tuple[str, ...]:
+    """All topics that a generation keeps for itself."""
+    service, output = unit.service, unit.output.topic
+    sides = [own_side(service, output, generation, side) for side in unit.sides]
+    own = (own_topic(service, output, generation), own_dead_letters(service, output, generation), *sides)
+    return tuple(topic for topic in own if topic)
+
+
 def own_topics(service: str, output: str, topics: Iterable[str]) -> dict[str, int]:
     """Those of some topics that an output's generations keep for themselves, with the number of the generation."""
-    prefix, letters = _own_prefix(service, output), dead_letter_topic("")
-    numbers = {topic: topic.removeprefix(prefix).removesuffix(letters) for topic in topics if topic.startswith(prefix)}
+    prefix = _own_prefix(service, output)
+    numbers = {topic: topic.removeprefix(prefix).partition(".")[0] for topic in topics if topic.startswith(prefix)}
     return {topic: int(number) for topic, number in numbers.items() if number.isdecimal()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.registry import Registry
 from everstate.schema.topic_names import dead_letter_topic
 
@@ -37,7 +38,7 @@ def uses(log: Log, topic: str) -> list[Use]:
     for service in log.services():
         for output, history in Registry(log, service).histories().items():
             deployed = history.active is not None or history.building is not None
-            if deployed and topic in (output, dead_letter_topic(output)):
+            if deployed and topic in _written(history):
                 found.append(Use(service, output, writes=True))
             elif topic in source_topics(history):
                 found.append(Use(service, output, writes=False))
@@ -48,4 +49,11 @@ def source_topics(history: History) -> frozenset[str]:
     """The topics that the versions of an output read that are active or being built."""
     deployed = [generation for generation in (history.active, history.building) if generation is not None]
     named = {topic for generation in deployed for topic in (*generation.initial, *generation.topics)}
-    return frozenset(named - {history.output, dead_letter_topic(history.output)})
+    return frozenset(named - _written(history))
+
+
+def _written(history: History) -> set[str]:
+    """The topics that those versions write."""
+    deployed = [generation for generation in (history.active, history.building) if generation is not None]
+    sides = {topic for generation in deployed for topic in UnitPrint.from_json(generation.description).sides}
+    return {history.output, dead_letter_topic(history.output), *sides}

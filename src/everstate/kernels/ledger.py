@@ -47,6 +47,7 @@ class Ledger:
         self._unit = unit
         self.counts: Counter[str] = Counter()
         self._dead: list[pl.DataFrame] = []
+        self._aside: dict[str, list[pl.DataFrame]] = {}
 
     @classmethod
     def of(cls, unit: Unit, policy: str) -> Ledger:
@@ -89,7 +90,7 @@ class Ledger:
         frame = rows.select(TOPIC, PART, OFF, TS, KEY, *([OP] if OP in rows.columns else [])).with_columns(
             value.alias("value"),
             pl.Series("reason", [stable(reason) for reason in reasons], dtype=pl.String),
-            pl.lit(self._step(node)).alias("step"),
+            pl.lit(self.step_of(node)).alias("step"),
         )
         if OP in frame.columns:
             frame = frame.filter(pl.col(OP) > 0)
@@ -101,13 +102,23 @@ class Ledger:
         if self.policy == "dead-letter":
             self._dead.append(frame.select([pl.col(name).cast(kind) for name, kind in DEAD.items()]))
 
+    def aside(self, topic: str, records: pl.DataFrame) -> None:
+        """Put records (key, value, ts) on a further topic of the output; see `Unit.sides`."""
+        if records.height:
+            self._aside.setdefault(topic, []).append(records)
+
+    def sides(self) -> dict[str, pl.DataFrame]:
+        """The records for further topics so far."""
+        return {topic: pl.concat(frames) for topic, frames in self._aside.items()}
+
+    def step_of(self, node: Node) -> str:
+        """What a letter calls a step."""
+        names = [] if self._unit is None else zip(self._unit.nodes, node_names(self._unit), strict=True)
+        return step_text(next((name for other, name in names if other is node), node.verb), node.location)
+
     def letters(self) -> pl.DataFrame:
         """All dead letters so far."""
         return pl.concat(self._dead) if self._dead else _NO_LETTERS
-
-    def _step(self, node: Node) -> str:
-        names = [] if self._unit is None else zip(self._unit.nodes, node_names(self._unit), strict=True)
-        return step_text(next((name for other, name in names if other is node), node.verb), node.location)
 
     def _failure(self, row: dict[str, object], node: Node) -> RecordError:
         topic = self.topics[int(str(row[TOPIC]))]

@@ -16,7 +16,7 @@ from everstate.schema.partitioner import partition_of
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
-    from everstate.topology.nodes import Output
+    from everstate.topology.nodes import Output, Side
     from everstate.topology.unit import Unit
 
 #: From so many records on, they are ordered by the hashes of their keys.
@@ -123,19 +123,47 @@ def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:
     )
     keys, values = [], []
     for row in distinct.iter_rows(named=True):
-        place = [unit.topics[row[TOPIC]], row[PART], row[OFF]]
-        keys.append(json.dumps(place, separators=(",", ":"), ensure_ascii=False).encode())
-        letter = {
-            "topic": place[0],
-            "partition": place[1],
-            "offset": place[2],
-            "reason": row["reason"],
-            "step": row["step"],
-            "key": _readable(row[KEY]),
-            "value": _readable(row["value"]),
-        }
-        values.append(json.dumps(letter, ensure_ascii=False).encode())
+        place = (unit.topics[row[TOPIC]], row[PART], row[OFF])
+        keys.append(place_key(place))
+        values.append(letter(place, row["reason"], row["step"], row[KEY], _readable(row["value"])))
     return pl.DataFrame({"key": keys, "value": values, "ts": distinct[TS]}, schema=RECORD)
+
+
+def side_records(
+    side: Side, records: pl.DataFrame, partitions: int, service: str, generation: str, *, turn: int = 0
+) -> pl.DataFrame:
+    """The records of a further topic with their partition and headers; a table gets one for each key, by content.
+
+    Args:
+        side: The topic.
+        records: key, value and ts, from all tasks.
+        partitions: How many the topic has.
+        service: Whose they are.
+        generation: Which version made them.
+        turn: As for `addressed`.
+    """
+    if side.kind is Kind.TABLE:
+        records = records.sort("key", "value").unique("key", keep="first", maintain_order=True)
+    return addressed(records, partitions, service, generation, turn=turn)
+
+
+def place_key(place: tuple[str, int, int]) -> bytes:
+    """The key of what is said of a record: its topic, partition and offset."""
+    return json.dumps(place, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def letter(place: tuple[str, int, int], reason: str, step: str, key: bytes | None, value: object) -> bytes:
+    """What is said of a record: where it lies, why it does not count, in which step, and what it held."""
+    said = {
+        "topic": place[0],
+        "partition": place[1],
+        "offset": place[2],
+        "reason": reason,
+        "step": step,
+        "key": _readable(key),
+        "value": value,
+    }
+    return json.dumps(said, ensure_ascii=False).encode()
 
 
 def _readable(data: bytes | None) -> object:

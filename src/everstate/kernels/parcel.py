@@ -20,6 +20,8 @@ MARKS: Final = -1
 RECORDS: Final = 0
 DEAD_LETTERS: Final = 1
 COUNTS: Final = 2
+#: The first port of the further topics of a unit; they follow each other as in `Unit.sides`.
+SIDES: Final = 3
 
 
 @dataclass(frozen=True, eq=False)

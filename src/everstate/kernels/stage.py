@@ -16,7 +16,7 @@ from everstate.kernels.migration.convert import migrate
 from everstate.kernels.migration.tables import table_of
 from everstate.kernels.operations.kernel import EndKernel, RowKernel, StateKernel
 from everstate.kernels.operations.kernels import KERNELS, state_kernel
-from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
 from everstate.kernels.rows import PART, STREAM_TIME, TOPIC, empty
 from everstate.topology.nodes import Kind
 
@@ -166,6 +166,10 @@ def farewell(unit: Unit, ledger: Ledger) -> list[Parcel]:
     letters = ledger.letters()
     if letters.height:
         parcels.append(Parcel(OUT, last, DEAD_LETTERS, letters))
+    aside = ledger.sides()
+    for place, side in enumerate(unit.sides):
+        if side.topic in aside:
+            parcels.append(Parcel(OUT, last, SIDES + place, aside[side.topic]))
     if ledger.counts:
         counts = {"name": list(ledger.counts), "count": list(ledger.counts.values())}
         parcels.append(Parcel(OUT, last, COUNTS, pl.DataFrame(counts, schema={"name": pl.String, "count": pl.Int64})))

@@ -220,11 +220,15 @@ class OutputDecision:
     def _republish(self, active: Deployed) -> Action:
         """What is missing on the output's topics, from state where that is enough."""
         letters = dead_letter_topic(self.new.output)
-        own = [topic for topic in (self.new.output, letters) if topic in active.topics]
+        own = [topic for topic in (self.new.output, letters, *self.new.sides) if topic in active.topics]
         gone = [topic for topic in own if self.facts.topics.get(topic) != active.topics[topic]]
         if self.new.kind == "stream":
             return self._recalculate(again=self.new.output in gone)
-        if letters in gone or obstacle(active.print, self.new, converts=True) or self._pending is not None:
+        if (
+            set(gone) - {self.new.output}
+            or obstacle(active.print, self.new, converts=True)
+            or self._pending is not None
+        ):
             return self._recalculate()
         return Migrate(
             **self._base,

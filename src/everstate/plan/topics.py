@@ -24,7 +24,7 @@ def topic_differences(
         cause = f"The topic {topic} was deleted and created again, so its records are not the ones that were read."
         yield Difference(Category.RECREATED_SOURCE, topic, cause)
     output = new.nodes[-1]
-    for topic in (new.output, dead_letter_topic(new.output)):
+    for topic in (new.output, dead_letter_topic(new.output), *new.sides):
         if topic in active.topics and facts.topics.get(topic) != active.topics[topic]:
             again = " and created again" if topic in facts.topics else ""
             cause = f"The topic {topic} was deleted{again}, along with everything the output had published there."

@@ -12,7 +12,6 @@ from everstate.errors import ConfigurationError
 from everstate.kernels.records.decode import decode_records
 from everstate.kernels.rows import OFF, TOMBSTONE, TS
 from everstate.schema.schema import Schema
-from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +141,7 @@ def of_service(service: Service, topic: str) -> DeclaredForm | None:
         ConfigurationError: If it does neither.
     """
     units = service.units()
-    if topic in {dead_letter_topic(unit.output.topic) for unit in units}:
+    if topic in {name for unit in units for name in unit.written if name != unit.output.topic}:
         return None
     for unit in units:
         if unit.output.topic == topic:

@@ -35,11 +35,13 @@ class Schemas:
         self._sources: dict[str, list[Source]] = {}
         self._outputs: dict[str, list[Output]] = {}
         self._plain: set[str] = set()
+        self._sides: set[str] = set()
 
     def learn(self, units: Iterable[Unit]) -> None:
         """Add what a version declares; it is tried before what is known already."""
         for unit in units:
             self._outputs.setdefault(unit.output.topic, []).insert(0, unit.output)
+            self._sides.update(side.topic for side in unit.sides)
             for source in unit.sources:
                 self._sources.setdefault(source.topic, []).insert(0, source)
 
@@ -71,7 +73,8 @@ class Schemas:
         Raises:
             TopicNotFoundError: If there is none of that name.
         """
-        known = {*self._sources, *self._outputs, *(dead_letter_topic(output) for output in self._outputs), *self._plain}
+        letters = {dead_letter_topic(output) for output in self._outputs}
+        known = {*self._sources, *self._outputs, *letters, *self._sides, *self._plain}
         if topic not in known:
             raise self.unknown(topic, sorted(known), "The topics here are")
 

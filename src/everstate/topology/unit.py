@@ -12,12 +12,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
+from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes.node import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from everstate.topology.nodes import Node, Output, Source
+    from everstate.topology.nodes import Node, Output, Side, Source
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,16 @@ class Unit:
     def topics(self) -> tuple[str, ...]:
         """The source topics, sorted; rows name their topic by its place here."""
         return tuple(sorted({source.topic for source in self.sources}))
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """The further topics that it writes to, by name."""
+        return tuple(sorted({side for node in self.nodes for side in node.sides}, key=lambda side: side.topic))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """All topics that it writes to: its own, its dead letters', further ones."""
+        return (self.output.topic, dead_letter_topic(self.output.topic), *(side.topic for side in self.sides))
 
     @cached_property
     def order_sensitive(self) -> tuple[Node, ...]:

@@ -14,6 +14,7 @@ from everstate.errors import (
     DefinitionError,
     NameClashError,
     SchemaError,
+    TopicNameError,
     UnknownColumnError,
     UnsupportedError,
 )
@@ -70,13 +71,17 @@ WRONG_WINDOWS: list[Wrong] = [
     ("window of a table without time", UnsupportedError, _of_table),
     ("window of a table that is final", UnsupportedError, lambda: _of_table(time="amount", emit="final")),
     ("window of a table that is kept", UnsupportedError, lambda: _of_table(time="amount", keep="1d")),
-    ("window of a table with late rows", UnsupportedError, lambda: _of_table(time="amount", late_to="dead-letters")),
+    ("window of a table with late rows", UnsupportedError, lambda: _of_table(time="amount", late_to="late-orders")),
     ("window of a table with grace", UnsupportedError, lambda: _of_table(es.tumbling("5m", grace="1m"), time="amount")),
     ("window of a table by text", SchemaError, lambda: _of_table(time="customer")),
     ("window of a stream by a column", UnsupportedError, lambda: _window(time=col("amount"))),
     ("window that is text", DefinitionError, lambda: _window("5m")),
     ("window with an unknown emit", DefinitionError, lambda: _window(emit="end")),
-    ("window with an unknown late_to", DefinitionError, lambda: _window(late_to="late-orders")),
+    ("window with late rows to no topic", TopicNameError, lambda: _window(late_to="late/orders")),
+    ("window with late rows to its own output", NameClashError, lambda: _late("per-5m")),
+    ("window with late rows to the dead letters", NameClashError, lambda: _late("per-5m.dlq")),
+    ("window with late rows to its source", DefinitionError, lambda: _late("events")),
+    ("windows with late rows to one topic", NameClashError, lambda: _late("late", times=2)),
     ("window kept for no time", DefinitionError, lambda: _window(keep="0s")),
     ("window kept for less than grace", DefinitionError, lambda: _window(es.tumbling("5m", grace="1h"), keep="1m")),
     ("window of a group called as its own", NameClashError, lambda: _named("window_start")),
@@ -104,6 +109,12 @@ WRONG_WINDOWS: list[Wrong] = [
     ("time of a table", CallError, lambda: shop.shop().table("t", key="id", schema=SCHEMA, time="amount")),
     ("one topic with two times", NameClashError, _two_times),
 ]
+
+
+def _late(topic: str, times: int = 1) -> None:
+    counted = _window(late_to=topic).agg(n=es.count())
+    for number in range(times):
+        counted.to("per-5m" if number == 0 else f"per-5m-{number}")
 
 
 def _named(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everstate.engine.jvm.reports import REPORTS
 from everstate.generations.deploy.settings import Settings, log_address
-from everstate.generations.generation import Event, History, build_lease, own_dead_letters, own_topic
+from everstate.generations.generation import Event, History, build_lease, own_topics
 from everstate.generations.registry import Registry, now_ms
 from everstate.generations.state.belonging import forget_log
 from everstate.generations.state.folder import STAGING, service_folder
@@ -54,7 +54,9 @@ def clear_state(service: Service, *, log: str | Path | None = None, state_dir: s
 def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]:
     registry = Registry(log, service)
     for output, history in registry.histories().items():
-        own = [name(service, output, g) for g in history.generations for name in (own_topic, own_dead_letters)]
+        numbers = {generation.number for generation in history.generations}
+        known = own_topics(service, output, log.topics(internal=True))
+        own = [topic for topic, number in known.items() if number in numbers]
         # In this order a crash leaves either the old state, or none and the knowledge of how far it had come.
         registry.write(_cleared(history), leases, step="discarded")
         for topic in own:

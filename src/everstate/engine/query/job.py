@@ -40,6 +40,7 @@ class Job:
         output: The output topic, which is also the output's name.
         target: The topic that its records go to: the output topic, or the generation's own; empty for none.
         dead_letters: The topic that its dead letters go to.
+        sides: Where the records of each further topic go, or empty for nowhere, and its partitions; see `Unit.sides`.
         partitions: Of the output topic.
         generation: Which version of the output this is.
         policy: What happens to records that cannot be processed.
@@ -65,6 +66,7 @@ class Job:
     page_policy: PagePolicy | None = None
     vectors: Stops | None = None
     migration: Migration | None = None
+    sides: tuple[tuple[str, int], ...] = ()
     timed: bool = False
 
     @classmethod

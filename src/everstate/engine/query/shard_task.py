@@ -10,8 +10,8 @@ import polars as pl
 
 from everstate.engine.query.packing import Packed, pack
 from everstate.engine.query.shard_numbers import shard_ids
-from everstate.kernels.output import addressed, dead_letter_records
-from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
+from everstate.kernels.output import addressed, dead_letter_records, side_records
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
 from everstate.kernels.pipeline import ShardStages, run_stages
 from everstate.log.crash import crash_point
 
@@ -91,7 +91,7 @@ class ShardTask:
         parts: dict[int, list[pl.DataFrame]] = {RECORDS: [], DEAD_LETTERS: [], COUNTS: []}
         for parcel in (*(item.parcel() for item in passing), *parcels):
             if parcel.stage == OUT and parcel.node != MARKS and parcel.frame.height:
-                parts[parcel.port].append(parcel.frame)
+                parts.setdefault(parcel.port, []).append(parcel.frame)
         staged: list[Staged] = []
         if parts[RECORDS] and job.target:
             records = addressed(
@@ -101,6 +101,10 @@ class ShardTask:
         if parts[DEAD_LETTERS]:
             letters = dead_letter_records(job.unit(), pl.concat(parts[DEAD_LETTERS]))
             staged += job.log().stage_all(job.dead_letters, letters)
+        for place, (side, (topic, partitions)) in enumerate(zip(job.unit().sides, job.sides, strict=True)):
+            if topic and (found := parts.get(SIDES + place)):
+                aside = side_records(side, pl.concat(found), partitions, job.service, job.generation, turn=self._shard)
+                staged += job.log().stage_all(topic, aside)
         counts: dict[str, int] = {}
         for frame in parts[COUNTS]:
             for name, count in frame.iter_rows():

@@ -10,7 +10,7 @@ import polars as pl
 from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.letters import letter_difference
 from everstate.generations.compare.topic_view import TopicView
-from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.generations.generation import own_dead_letters, own_side, own_topic
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 
@@ -30,12 +30,14 @@ class Comparison:
     Attributes:
         table: Of the output; empty for a stream, whose records stand.
         letters: Of its dead letters.
+        sides: Of its further topics that hold tables, by topic.
         ends: Where the topics ended.
         present: What was on them, by topic.
     """
 
     table: Difference
     letters: Difference
+    sides: Mapping[str, Difference]
     ends: Vector
     present: Mapping[str, pl.DataFrame]
 
@@ -56,15 +58,21 @@ class Comparisons:
         """Compare a generation that is being built with its topics."""
         output, service = unit.output, unit.service
         letters = dead_letter_topic(output.topic)
-        present = [topic for topic in (output.topic, letters) if self._log.has_topic(topic)]
+        present = [topic for topic in unit.written if self._log.has_topic(topic)]
         ends = self._log.end_offsets(present)  # before the topics are read: what comes later shows as growth
         dead = self._latest(own_dead_letters(service, output.topic, generation))
         there = {letters: self._latest(letters)}
         if output.kind is Kind.TABLE:
             there[output.topic] = self._latest(output.topic)
+        sides = {}
+        for side in unit.sides:
+            if own := own_side(service, output.topic, generation, side):
+                there[side.topic] = self._latest(side.topic)
+                sides[side.topic] = letter_difference(self._latest(own), there[side.topic], unit, self._log.latest)
         return Comparison(
             self._table(unit, own_topic(service, output.topic, generation), there),
             letter_difference(dead, there[letters], unit, self._log.latest),
+            sides,
             ends,
             there,
         )

@@ -14,6 +14,8 @@ from everstate.generations.generation import (
     History,
     Status,
     own_dead_letters,
+    own_of,
+    own_side,
     own_topic,
 )
 from everstate.generations.registry import document, event, now_ms, to_json
@@ -22,7 +24,7 @@ from everstate.log.crash import crash_point
 from everstate.log.descriptions import Batch, Commit, Copy, Cutover
 from everstate.schema.partitioner import partition_of
 from everstate.schema.topic_names import dead_letter_topic
-from everstate.topology.nodes import Kind
+from everstate.topology.nodes import Kind, Side
 
 if TYPE_CHECKING:
     from everstate.generations.compare.comparison import Comparison, Comparisons
@@ -62,8 +64,8 @@ def publish(
             leases=leases,
             expected=comparison.ends,
             documents={document(output): to_json(after)},
-            copies=_copies(unit, history.active, comparison),
-            drops=(own_topic(service, output, generation), own_dead_letters(service, output, generation)),
+            copies=_copies(log, unit, history.active, comparison),
+            drops=own_of(unit, generation),
         )
         if log.cutover(request, staged) is not None:
             return after, comparison
@@ -136,7 +138,7 @@ def successor(history: History, generation: Generation, comparison: Comparison, 
     return history.having(risen, event(risen, why, counts))
 
 
-def _copies(unit: Unit, active: Generation | None, comparison: Comparison) -> dict[str, Copy]:
+def _copies(log: Log, unit: Unit, active: Generation | None, comparison: Comparison) -> dict[str, Copy]:
     """What the generation that is replaced keeps: its table is what is on the topic now."""
     if active is None:
         return {}
@@ -146,13 +148,19 @@ def _copies(unit: Unit, active: Generation | None, comparison: Comparison) -> di
         copies[own_topic(unit.service, output, active)] = Copy(output, comparison.present[output])
     if letters in comparison.ends:
         copies[own_dead_letters(unit.service, output, active)] = Copy(letters, comparison.present[letters])
+    # The new version may not have the further topics of this one; nobody writes to them, since both leases are held.
+    for topic, kind in UnitPrint.from_json(active.description).sides.items():
+        own = own_side(unit.service, output, active, Side(topic, Kind(kind)))
+        if own and log.has_topic(topic):
+            copies[own] = Copy(topic, comparison.present[topic] if topic in comparison.present else _latest(log, topic))
     return copies
 
 
 def _staged(log: Log, unit: Unit, generation: Generation, comparison: Comparison) -> list[Staged]:
     staged: list[Staged] = []
     output = unit.output.topic
-    for topic, records in ((output, comparison.table.records), (dead_letter_topic(output), comparison.letters.records)):
+    found = {output: comparison.table, dead_letter_topic(output): comparison.letters, **comparison.sides}
+    for topic, records in ((topic, found.records) for topic, found in found.items()):
         if records.height:
             partitions = log.describe(topic).config.partitions
             addressed = records.with_columns(pl.coalesce("partition", partition_of(records["key"], partitions)))

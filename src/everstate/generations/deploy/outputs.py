@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import LogError, TombstonesMissedError, TopicNotFoundError
 from everstate.formats.values import register
-from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.generations.generation import own_dead_letters, own_side, own_topic
 from everstate.generations.state.folder import OutputRecord
 from everstate.generations.state.reached import complete_until
 from everstate.log.descriptions import DAY_MS, TopicConfig
@@ -84,6 +84,9 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
         require_fitting(output.topic, log.describe(output.topic).config, table=output.kind is Kind.TABLE)
         if policy == "dead-letter":
             log.create_topic(dead_letter_topic(output.topic), TopicConfig(partitions=1, compact=True), exist_ok=True)
+        for side in unit.sides:
+            log.create_topic(side.topic, replace(config, compact=side.kind is Kind.TABLE), exist_ok=True)
+            require_fitting(side.topic, log.describe(side.topic).config, table=side.kind is Kind.TABLE)
 
 
 def require_sources(units: Sequence[Unit], log: Log) -> None:
@@ -92,7 +95,7 @@ def require_sources(units: Sequence[Unit], log: Log) -> None:
     Raises:
         TopicNotFoundError: It names the first, and the commands that create all of them.
     """
-    made = {unit.output.topic for unit in units}
+    made = {topic for unit in units for topic in (unit.output.topic, *(side.topic for side in unit.sides))}
     sources = {source.topic: source for unit in units for source in unit.sources if source.topic not in made}
     missing = [source for source in sources.values() if not log.has_topic(source.topic)]
     if missing:
@@ -130,6 +133,10 @@ def create_own_topics(unit: Unit, generation: Generation, log: Log) -> None:
         log.create_topic(own_topic(unit.service, output, generation), config, exist_ok=True)
     config = TopicConfig(partitions=1, compact=True)
     log.create_topic(own_dead_letters(unit.service, output, generation), config, exist_ok=True)
+    for side in unit.sides:
+        if own := own_side(unit.service, output, generation, side):
+            config = TopicConfig(partitions=log.describe(side.topic).config.partitions, compact=True)
+            log.create_topic(own, config, exist_ok=True)
 
 
 def prepared(unit: Unit, generation: Generation, site: Site) -> PreparedOutput:

@@ -195,7 +195,8 @@ def _output_facts(name: str, unit: Unit | None, history: History | None, site: S
     def deployed(generation: Generation | None) -> Deployed | None:
         return None if generation is None else _deployed(name, generation, site)
 
-    topics = [topic for topic in (name, dead_letter_topic(name)) if log.has_topic(topic)]
+    further = () if unit is None else (side.topic for side in unit.sides)
+    topics = [topic for topic in (name, dead_letter_topic(name), *further) if log.has_topic(topic)]
     retained = [deployed(generation) for generation in history.retired]
     counts = history.active is None or unit is None
     return OutputFacts(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from everstate.errors import GenerationError
 from everstate.generations.deploy import cutover, migration
 from everstate.generations.deploy.outputs import PreparedOutput, prepared, write_identity
-from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic, own_topics
+from everstate.generations.generation import Generation, History, Status, own_topics
 from everstate.generations.registry import event, now_ms
 from everstate.generations.state.past import beginning
 from everstate.generations.state.topic_marks import output_marks, require_same_topics, topic_marks
@@ -276,10 +276,9 @@ def _sweep(output: str, site: Site) -> None:
 
 def _delete(output: str, generation: Generation, site: Site) -> None:
     """In an order that can be repeated."""
-    service = site.registry.service
-    for topic in (own_topic(service, output, generation), own_dead_letters(service, output, generation)):
-        if site.log.has_topic(topic):
-            site.log.delete_topic(topic)
+    own = own_topics(site.registry.service, output, site.log.topics(internal=True))
+    for topic in (topic for topic, number in own.items() if number == generation.number):
+        site.log.delete_topic(topic)
     crash_point("generation.delete.topics_gone")
     site.folder(output, generation).delete()
     crash_point("generation.delete.state_gone")

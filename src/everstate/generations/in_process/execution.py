@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from everstate.generations.deploy.executor import Tally
-from everstate.generations.generation import own_dead_letters, own_topic
+from everstate.generations.generation import own_dead_letters, own_side, own_topic
 from everstate.generations.in_process.kept import ShardState
 from everstate.generations.in_process.recording import Recording
 from everstate.generations.in_process.times import Times
 from everstate.generations.state.past import past_of
 from everstate.generations.state.topic_marks import require_ids
 from everstate.kernels.order import Order
-from everstate.kernels.output import addressed, dead_letter_records
+from everstate.kernels.output import addressed, dead_letter_records, side_records
 from everstate.kernels.pages.page_store import MemoryPages
-from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, Parcel
+from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
 from everstate.kernels.pipeline import ShardStages, ingested, run_stages
 from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
@@ -97,7 +97,7 @@ class InProcessExecution:
         ordered = course.closed and bool(unit.order_sensitive)
         self._stops = log.order(unit.service, output.name, unit.topics) if ordered else Stops.of([])
         self._past: Past = past_of(output, log, self.position, closed=course.closed)
-        written = () if course.closed else (output.name, dead_letter_topic(output.name))
+        written = () if course.closed else unit.written
         self._ids = {topic: known for topic, known in generation.topics.items() if topic in (*unit.topics, *written)}
         self._recording = self._recorded() if course.recorded else None
 
@@ -277,6 +277,13 @@ class InProcessExecution:
             staged += self._log.stage_all(target, placed)
         if dead:
             staged += self._log.stage_all(letters, dead_letter_records(unit, pl.concat(dead)))
+        for place, side in enumerate(unit.sides):
+            topic = own_side(unit.service, self.name, generation, side) if closed else side.topic
+            found = [parcel.frame for parcel in out if parcel.port == SIDES + place]
+            if found and topic:
+                partitions = self._log.describe(side.topic).config.partitions
+                aside = side_records(side, pl.concat(found), partitions, unit.service, generation.name)
+                staged += self._log.stage_all(topic, aside)
         counts: dict[str, int] = {}
         for parcel in out:
             if parcel.port == COUNTS:
@@ -301,11 +308,8 @@ class InProcessExecution:
         tally = self.tally
         tally.batches += 1
         tally.read += vectors.lag(start, end)
-        letters = {
-            dead_letter_topic(self.name),
-            own_dead_letters(self._unit.service, self.name, self.output.generation),
-        }
-        tally.written += sum(part.rows for part in staged if part.topic not in letters)
+        results = {self.name, own_topic(self._unit.service, self.name, self.output.generation)}
+        tally.written += sum(part.rows for part in staged if part.topic in results)
         tally.position = end
         tally.last_ms = (time.monotonic() - began) * 1000
         for name, count in counts.items():

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import TopicNotFoundError, TopicRecreatedError
-from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +24,7 @@ _GONE: Final = (
 def topic_marks(unit: Unit, log: Log) -> dict[str, Any]:
     """What a generation of an output that is made now remembers of its topics."""
     output = unit.output.topic
-    names = [topic for topic in (*unit.topics, output, dead_letter_topic(output)) if log.has_topic(topic)]
+    names = [topic for topic in (*unit.topics, *unit.written) if log.has_topic(topic)]
     begins = log.begin_offsets([output])[output] if output in names else {}
     return {"topics": log.topic_ids(names), "begins": begins}
 

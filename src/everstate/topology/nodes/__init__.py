@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping, RekeyTable
 from everstate.topology.nodes.joins import ForeignJoin, Join
-from everstate.topology.nodes.node import Keying, Kind, Node, OnChange
+from everstate.topology.nodes.node import Keying, Kind, Node, OnChange, Side
 from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
@@ -56,6 +56,7 @@ __all__ = [
     "RowWindowAggregate",
     "RowWindowFold",
     "RowWindowed",
+    "Side",
     "Source",
     "Spanned",
     "Stateful",

@@ -32,6 +32,19 @@ class Kind(StrEnum):
     TABLE = "table"
 
 
+@dataclass(frozen=True)
+class Side:
+    """A further topic of an output: what goes there is committed together with the output's own records.
+
+    Attributes:
+        topic: The topic.
+        kind: A table is compared and corrected when a new version takes over; what a stream has published stands.
+    """
+
+    topic: str
+    kind: Kind
+
+
 @dataclass(frozen=True, eq=False)
 class Keying:
     """How a new key is made: expressions by name, or one function.
@@ -84,6 +97,11 @@ class Node:
     def endpoint(self) -> str:
         """The topic that it reads or writes; empty for a step in between."""
         return ""
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The further topics that it writes to."""
+        return ()
 
     @property
     def values(self) -> Schema:

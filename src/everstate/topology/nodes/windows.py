@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from everstate.schema.durations import milliseconds
 from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping
+from everstate.topology.nodes.node import Kind, Side
 from everstate.topology.traits import Traits
 
 #: The key columns of a window.
@@ -61,7 +62,7 @@ class Windowed(Spanned):
         grace: How long after its end a window takes rows.
         emit: "update" publishes results as they change, "final" once the window has closed.
         keep: How long after its end a result stays on the topic; None for ever.
-        late_to: "dead-letters" if rows that came too late for all windows shall be seen; None if they are counted.
+        late_to: The topic for rows that came too late for all windows; None if they are only counted.
     """
 
     labelled: ClassVar[frozenset[str]] = Spanned.labelled | {"grace", "emit", "keep", "late_to"}
@@ -79,6 +80,11 @@ class Windowed(Spanned):
     def keep_ms(self) -> int | None:
         """From the start of a window to the stream time that deletes its result; None for never."""
         return None if self.keep is None else self.size_ms + milliseconds(self.keep)
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The topic for late rows: a table by position, so that a recalculation does not repeat them."""
+        return () if self.late_to is None else (Side(self.late_to, Kind.TABLE),)
 
     @property
     def final(self) -> bool:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from everstate.kernels.operations.windows.late import late_records
 from everstate.kernels.records.keys import encode_keys
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, STREAM_TIME, TS
+from everstate.kernels.rows import CONTRIBUTION, KEY, ORDER, STREAM_TIME, TS
 from everstate.topology.nodes.windows import END, START
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 BEGIN: Final = "$begin"
 #: How many rows have no later window: a row that is too late for its last one is too late for all of them.
 LAST: Final = "$last"
-#: Prefix of the columns of a row that may come out as a dead letter.
+#: Prefix of the columns of a row that may turn out to be late.
 _ROW: Final = "$late:"
 _TIME: Final = pl.Datetime("us", "UTC")
 
@@ -75,7 +76,7 @@ def bounded(node: Spanned, rows: pl.DataFrame, begin: pl.Expr, end: pl.Expr) -> 
 
 
 def on_time(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    """The rows that count in their window; the others are counted, or come out as dead letters.
+    """The rows that count in their window; the others are counted, or put on a topic of their own.
 
     Args:
         node: The node.
@@ -89,13 +90,10 @@ def on_time(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     ledger.drop("late", int(missed[LAST].sum()))
     if node.late_to is not None and missed.height:
         names = node.inputs[0].schema.names
-        letters = missed.select(
-            pl.col(CONTRIBUTION).alias(KEY),
-            OP,
-            *ORDER,
-            *(pl.col(_ROW + name).alias(name) for name in names),
+        seen = missed.select(
+            pl.col(CONTRIBUTION).alias(KEY), *ORDER, *(pl.col(_ROW + name).alias(name) for name in names)
         )
-        ledger.dead(letters, _reasons(node, missed), node)
+        ledger.aside(node.late_to, late_records(node, seen, _reasons(node, missed), ledger))
     return rows.filter(~late)
 
 
