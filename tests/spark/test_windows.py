@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 PARTITIONS = 3
 SIZE, GRACE = 60, 15
-TOPICS = ("updated", "final", "hopping", "sessions", "sliding", "totals")
+TOPICS = ("updated", "final", "hopping", "sessions", "sliding", "totals", "fresh", "active")
 
 
 def service(shards: int) -> es.Service:
@@ -31,6 +31,8 @@ def service(shards: int) -> es.Service:
     by_user.window(es.hopping("60ms", "20ms"), emit="final").reduce(_highest).to("hopping")
     by_user.window(es.session("7ms", grace="5ms"), keep="300ms").agg(n=es.count(), all=es.collect("id")).to("sessions")
     by_user.window(es.sliding("9ms"), emit="final").agg(total=col("amount").sum()).to("sliding")
+    app.table("clicks", key="id", schema=schema).expire(after="150ms").to("fresh")
+    by_user.agg(n=es.count()).expire(after="3ms").to("active")
     return app
 
 
@@ -38,15 +40,15 @@ def _highest(one: dict, other: dict) -> dict:
     return max(one, other, key=lambda row: (row["amount"], row["id"]))
 
 
-def records(seed: int, count: int, now: int) -> list[tuple[int, bytes, bytes]]:
-    """(partition, key, value): mostly onward in time, some late, some of them too late."""
+def records(seed: int, count: int, now: int) -> list[tuple[int, bytes, bytes, int]]:
+    """(partition, key, value, ts): mostly onward in time, some late, some of them too late."""
     chance = random.Random(seed)
     found = []
     for number in range(count):
         now += chance.randint(0, 4)
         at = max(0, now - chance.choice([0, 0, 0, 5, 30, 150]))
         value = {"user": chance.choice("abcde"), "amount": chance.choice([0.1, 0.2, 1e16, -3.3]), "at": at}
-        found.append((chance.randrange(PARTITIONS), f"{seed}-{number}".encode(), json.dumps(value).encode()))
+        found.append((chance.randrange(PARTITIONS), f"{seed}-{number}".encode(), json.dumps(value).encode(), at))
     return found
 
 
@@ -56,10 +58,10 @@ def test_windows_on_spark_in_several_runs_equal_the_driver(log, run) -> None:
     log.create_topic("clicks", TopicConfig(partitions=PARTITIONS))
     for sent in rounds:
         with driver.batch():
-            for partition, key, value in sent:
-                driver.send("clicks", key, value, 0, partition)
-        schema = {"partition": pl.Int32, "key": pl.Binary, "value": pl.Binary}
-        log.append("clicks", pl.DataFrame(sent, schema=schema, orient="row").with_columns(ts=pl.lit(0, pl.Int64)))
+            for partition, key, value, ts in sent:
+                driver.send("clicks", key, value, ts, partition)
+        schema = {"partition": pl.Int32, "key": pl.Binary, "value": pl.Binary, "ts": pl.Int64}
+        log.append("clicks", pl.DataFrame(sent, schema=schema, orient="row"))
         run(service(2), max_records=90)
         for topic in (*TOPICS, "late"):
             table = {key: json.loads(value) for key, value in log.latest(topic).select("key", "value").iter_rows()}

@@ -97,7 +97,6 @@ _FLOW: Final = (
         ),
     ),
     ("withwatermark", "Leave it out: nothing is dropped for being late."),
-    ("expire", "Delete keys with tombstones on the source topic, or filter by time."),
     ("partitionby", "Use group_by('column'), or rekey('column')."),
     ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
     ("columns dtypes fields names printschema", "Use .schema, and .schema.names."),
@@ -117,6 +116,10 @@ _STREAM: Final = (
     ),
     ("concat extend union unionall unionbyname vstack", "Use merge(other)."),
     (
+        "expire ttl withttl",
+        "Rows of a stream are not kept. A table has it: group_by('id').agg(n=es.count()).expire(after='7d').",
+    ),
+    (
         "deduplicate distinct dropduplicates dropduplicateswithinwatermark unique",
         "Use dedup('event_id', within='1h'), or keep the newest of each id: .to('topic', key='id').",
     ),
@@ -129,6 +132,7 @@ _TABLE: Final = (
     ),
     ("changes toretractstream tostream", "Publish it with .to('topic') and read that topic with app.stream()."),
     ("foreignkeyjoin joinasof joinlookup", "Use join(other, on='column')."),
+    ("evict retain ttl withttl", "Use expire(after='7d')."),
     ("insert", "Put records on its topic: everstate produce TOPIC"),
     ("get", _LOOK),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from everstate.dsl.arguments import shown
+from everstate.dsl.arguments import one_of, shown
 from everstate.dsl.expressions import as_expression, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
 from everstate.dsl.operations import foreign_keying, relabelled, with_key
@@ -16,7 +16,19 @@ from everstate.errors.calls import suggestion
 from everstate.schema.schema import Schema
 from everstate.topology.aggregates import Leaves, leaf_dtype
 from everstate.topology.expressions.python_text import python_text
-from everstate.topology.nodes import Aggregate, Dedup, Fold, ForeignJoin, Join, Keying, Kind, Node, Stateful, StreamJoin
+from everstate.topology.nodes import (
+    Aggregate,
+    Dedup,
+    Expire,
+    Fold,
+    ForeignJoin,
+    Join,
+    Keying,
+    Kind,
+    Node,
+    Stateful,
+    StreamJoin,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +37,8 @@ if TYPE_CHECKING:
 
 #: How a join calls the function that puts both sides together.
 JOINER: Final = "joiner=(left, right)"
+#: What a step may go by.
+CLOCKS: Final = ("event",)
 
 
 def aggregated(
@@ -260,6 +274,21 @@ def deduplicated(node: Node, by: object | None, within: object, location: Locati
         location=location,
         keying=keying,
         within=duration("within", within, location),
+    )
+
+
+def expiring(node: Node, after: object, clock: object, location: Location | None) -> Expire:
+    """`expire`: keys that have been quiet for a time are deleted."""
+    one_of("clock", clock, CLOCKS, location)
+    return Expire(
+        inputs=(node,),
+        kind=Kind.TABLE,
+        key=node.key,
+        schema=node.schema,
+        key_in_value=node.key_in_value,
+        location=location,
+        after=duration("after", after, location),
+        clock=str(clock),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from everstate.dsl import operations, stateful
 from everstate.dsl.arguments import switch
@@ -13,6 +13,7 @@ from everstate.location import caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     import polars as pl
 
@@ -67,6 +68,36 @@ class Table(Flow):
                 self.node, other.node, on=by, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
             )
         )
+
+    def expire(self, *, after: str | timedelta, clock: Literal["event", "wall"] = "event") -> Self:
+        """Delete the row of each key that has been quiet for a time.
+
+        A key's row goes once the clock has reached the time of its last record plus `after`, and a tombstone follows
+        downstream. Every record of the key counts, also one that repeats its value. A record that comes again brings
+        the row back; one that is already older than that when it comes deletes the row. The key stays as it is.
+
+        The clock of `"event"` is the least stream time of all partitions of the streams that feed the table or, where
+        there are only tables, of the tables: time stands still when no records come. State has a row for each key that
+        is there, and when to look at it again.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> carts = app.table("carts", key="user", schema={"user": str, "items": int})
+            >>> _ = carts.expire(after="1h").to("open-carts")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("carts", "ada", {"items": 2}, ts=0)
+            >>> driver.send("carts", "bob", {"items": 1}, ts=0)
+            >>> driver.send("carts", "bob", {"items": 1}, ts=1_800_000)
+            >>> driver.advance(3_600_000)
+            >>> driver.table("open-carts")
+            {'bob': {'items': 1}}
+
+        Args:
+            after: How long a key is quiet before its row goes, such as "7d".
+            clock: "event" goes by the times of the records.
+        """
+        return self._with(stateful.expiring(self.node, after, clock, caller()))
 
     def merge(self, *others: Any) -> NoReturn:
         """Refused: two tables may hold the same key."""

@@ -35,6 +35,7 @@ class Traits:
         order_sensitive: Its results depend on the order in which rows of several partitions arrive.
         timed: Stream time alone can change its results, so it also runs when no rows have come for it.
         clocked: So can the wall clock, which is recorded: it runs when time has passed, and on the same times again.
+        clocked_by_tables: Where no stream feeds it, it goes by the stream time of the tables that do.
         need: What it needs of the past of a table; of a stream every step needs every record.
         holds_source: It holds what a topic has and nothing else; people take it for a part of the source.
         holds_results: Its table can be read from its state.
@@ -57,6 +58,7 @@ class Traits:
     order_sensitive: bool = False
     timed: bool = False
     clocked: bool = False
+    clocked_by_tables: bool = False
     need: Need = Need.ALL
     holds_source: bool = False
     holds_results: bool = False

@@ -140,14 +140,22 @@ class Unit:
     def clocks(self) -> tuple[frozenset[int], ...]:
         """By node, the topics whose stream time it goes by: those of the streams that feed it, not of the tables.
 
-        A table may be untouched for a week, and would stop every window.
+        A table may be untouched for a week, and would stop every window. Only where there is nothing but tables do some
+        steps go by theirs.
         """
         found: list[frozenset[int]] = []
         for number, node in enumerate(self.nodes):
             feeds = [found[edge.source] for edge in self.into(number) if self.nodes[edge.source].kind is Kind.STREAM]
             own = [frozenset([self.topics.index(node.endpoint)])] if not node.inputs else []
-            found.append(frozenset().union(*feeds, *own))
+            whole = [self._behind(number)] if node.traits.clocked_by_tables else []
+            found.append(frozenset().union(*feeds, *own, *whole))
         return tuple(found)
+
+    def _behind(self, number: int) -> frozenset[int]:
+        """The topics of all streams from which rows reach a node, or of all tables if there is none."""
+        sources = [cast("Source", node) for node in _topological(self.nodes[number]) if not node.inputs]
+        streams = [source for source in sources if source.kind is Kind.STREAM]
+        return frozenset(self.topics.index(source.topic) for source in streams or sources)
 
     @cached_property
     def watched(self) -> frozenset[int]:

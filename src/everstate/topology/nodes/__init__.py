@@ -21,7 +21,7 @@ from everstate.topology.nodes.table_windows import (
     TableWindowed,
     TableWindowFold,
 )
-from everstate.topology.nodes.timed import Dedup
+from everstate.topology.nodes.timed import Dedup, Expire
 from everstate.topology.nodes.windows import (
     RowWindowAggregate,
     RowWindowed,
@@ -35,6 +35,7 @@ from everstate.topology.nodes.windows import (
 __all__ = [
     "Aggregate",
     "Dedup",
+    "Expire",
     "Filter",
     "FlatMap",
     "Fold",

@@ -1,4 +1,4 @@
-"""Steps on the rows of one stream that go by time."""
+"""Steps on the rows of one stream or table that go by time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from everstate.schema.durations import milliseconds
 from everstate.topology.nodes.node import Keying, Node
-from everstate.topology.traits import Traits
+from everstate.topology.traits import Need, Traits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,3 +44,32 @@ class Dedup(Node):
     def within_ms(self) -> int:
         """In milliseconds."""
         return milliseconds(self.within)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Expire(Node):
+    """Deletes the rows of keys that have been quiet for a time.
+
+    Attributes:
+        after: How long a key is quiet before its row goes.
+        clock: Which clock says so: "event" is the stream time of what feeds it, "wall" the recorded clock.
+    """
+
+    operation: ClassVar[str] = "expire"
+    methods: ClassVar[tuple[str, ...]] = ("expire",)
+    traits: ClassVar[Traits] = Traits(
+        on_shard=True,
+        keeps_state=True,
+        orders_rows=True,  # a record that repeats its value is a sign of life
+        timed=True,
+        clocked_by_tables=True,
+        need=Need.LATEST,
+    )
+    labelled: ClassVar[frozenset[str]] = frozenset({"after"})
+    after: str
+    clock: str
+
+    @cached_property
+    def after_ms(self) -> int:
+        """In milliseconds."""
+        return milliseconds(self.after)
