@@ -23,8 +23,6 @@ def missing(case: dict[str, Any]) -> str | None:
     """What the case needs and Everstate does not have yet."""
     if case["operator"] not in _OPERATORS:
         return str(case["operator"])
-    if case["operator"] == "suppress" and not _until_close(case):
-        return "suppress by time or number"
     windowed = case["params"].get("upstream", case)["params"] if case["operator"] == "suppress" else case["params"]
     if windowed.get("window") not in (None, *_WINDOWS):
         return f"{windowed['window']} windows"
@@ -154,13 +152,43 @@ def _stream_join(app: es.Service, case: dict[str, Any]) -> es.Stream:
     return left
 
 
-def _until_close(case: dict[str, Any]) -> bool:
-    return case["params"]["suppress"]["type"] == "until_window_closes"
+def _held_back(table: es.Table, case: dict[str, Any]) -> es.Table:
+    how = case["params"]["suppress"]
+    if how["type"] == "until_window_closes":
+        return table.suppress(until="close")
+    until = None if how["wait_ms"] == _FOREVER else f"{how['wait_ms']}ms"
+    full = {"emit_early": "emit", "shut_down": "fail"}[how.get("when_full", "emit_early")]
+    return table.suppress(until=until, max_keys=how.get("max_records"), when_full=full)
 
 
 def _suppressed(app: es.Service, case: dict[str, Any]) -> es.Table:
-    """What is held back until its window closes: results that are published when they are final."""
-    return _window_aggregate(app, {**case, "params": {**case["params"]["upstream"]["params"], "emit": "final"}})
+    upstream = case["params"]["upstream"]
+    return _held_back(_OPERATORS[upstream["operator"]](app, {**case, **upstream}), case)
+
+
+def _suppressed_then_counted(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params = {"agg": "count", "group_by": case["params"]["group_by"]}
+    return _aggregated(_held_back(_table(app, case, "in"), case), {**case, "params": params})
+
+
+def _suppressed_join(app: es.Service, case: dict[str, Any]) -> es.Table:
+    params, sides = case["params"], {side: _table(app, case, side) for side in ("left", "right")}
+    sides[params["suppressed_side"]] = _held_back(sides[params["suppressed_side"]], case)
+    return _joined(sides["left"], sides["right"], params["join"], params["joiner"], value_type(case, "left"))
+
+
+def _suppressed_changelog(app: es.Service, case: dict[str, Any]) -> es.Table:
+    """The changelog as it reaches suppress: a table; or windows, each of which has the one record that is stated."""
+    if case["params"]["suppress"]["type"] != "until_window_closes":
+        return _held_back(_table(app, case, "changelog"), case)
+    start, end = case["inputs"][0]["window"]
+    window = es.tumbling(f"{end - start}ms", grace=f"{case['params']['suppress']['wait_ms']}ms")
+    grouped = _stream(app, case, "changelog").select(v="value").group_by("key").window(window)
+    return _held_back(grouped.agg(value=es.col("v").last()), case)
+
+
+#: How long something is held back that nothing but a lack of room lets out.
+_FOREVER = 2**63 - 1
 
 
 _WINDOWS: dict[str, Any] = {
@@ -229,6 +257,9 @@ _OPERATORS: dict[str, Any] = {
     "table_aggregate": _table_aggregate,
     "window_aggregate": _window_aggregate,
     "suppress": _suppressed,
+    "suppress_then_count": _suppressed_then_counted,
+    "suppressed_table_join": _suppressed_join,
+    "suppress_changelog": _suppressed_changelog,
     "windowed_table_join": _windowed_join,
     **dict.fromkeys(("stream_stream_join", "stream_stream_join_chain", "stream_self_join"), _stream_join),
     "table_table_join": _join,

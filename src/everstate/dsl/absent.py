@@ -89,13 +89,6 @@ _FLOW: Final = (
     ),
     ("through to_topic", "to('topic') returns what is on the topic, to build on."),
     ("split", "Use branch(condition, ...): each row goes to the first that is true."),
-    (
-        "suppress",
-        (
-            "Results of a window are published once, when they are final, with window(..., emit='final'); others once "
-            "per key and micro-batch, and a longer --trigger publishes less often."
-        ),
-    ),
     ("withwatermark", "Leave it out: nothing is dropped for being late."),
     ("partitionby", "Use group_by('column'), or rekey('column')."),
     ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
@@ -122,6 +115,10 @@ _STREAM: Final = (
     (
         "deduplicate distinct dropduplicates dropduplicateswithinwatermark unique",
         "Use dedup('event_id', within='1h'), or keep the newest of each id: .to('topic', key='id').",
+    ),
+    (
+        "suppress",
+        "Rows of a stream are no changes. A table has it: group_by('id').agg(n=es.count()).suppress(until='10m').",
     ),
     ("latest toktable totable", "Read the topic with app.table(), or publish it by key: .to('topic', key='id')"),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 from everstate.dsl import operations, stateful
 from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
+from everstate.dsl.suppressing import suppressed
 from everstate.errors import UnsupportedError
 from everstate.errors.calls import explained_class
 from everstate.location import caller
@@ -98,6 +99,45 @@ class Table(Flow):
             clock: "event" goes by the times of the records.
         """
         return self._with(stateful.expiring(self.node, after, clock, caller()))
+
+    def suppress(
+        self,
+        until: str | timedelta | None = None,
+        *,
+        max_keys: int | None = None,
+        when_full: Literal["emit", "fail"] = "emit",
+    ) -> Self:
+        """Hold changes back, so that fewer of them are published.
+
+        `until="close"` is for the results of windows: each comes out once, when its window is final, as with
+        `window(..., emit="final")`. Results that were taken back before that are never seen.
+
+        With a time, such as `until="10m"`, the net change of a key comes out once stream time has reached the time of
+        its first change plus that: the least stream time of all partitions of the streams that feed the table or, where
+        there are only tables, of the tables. A deletion comes out as a tombstone then. Only the last row of a key is
+        certain; which ones come out in between depends on where micro-batches end. A new version publishes all that
+        is held back. Keys stay as they are; state has the keys that are held back.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> stock = app.table("stock", key="item", schema={"item": str, "left": int})
+            >>> _ = stock.suppress(until="10m").to("stock-10m")
+            >>> driver = es.testing.Driver(app)
+            >>> for left in (9, 8, 7):
+            ...     driver.send("stock", "pen", {"left": left}, ts=60_000 * (9 - left))
+            >>> driver.records("stock-10m")
+            []
+            >>> driver.advance(600_000)
+            >>> [record.value for record in driver.records("stock-10m")]
+            [{'left': 7}]
+
+        Args:
+            until: "close", or for how long changes are held back; None for as long as there is room.
+            max_keys: How many keys are held back at the most, spread evenly over the shards.
+            when_full: If there are more, "emit" lets the oldest out, "fail" stops the output.
+        """
+        return self._with(suppressed(self, until, max_keys, when_full, caller()))
 
     def merge(self, *others: Any) -> NoReturn:
         """Refused: two tables may hold the same key."""

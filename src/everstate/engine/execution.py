@@ -26,7 +26,7 @@ from everstate.generations.state.topic_marks import require_ids
 from everstate.log.timing import wall_clock
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
-from everstate.topology.unit import silenced
+from everstate.topology.unit import built, silenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +103,7 @@ class SparkExecution:
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
+        unit = built(unit) if closed else unit
         ordered = closed and bool(unit.order_sensitive)
         stops = log.order(unit.service, output.name, unit.topics) if ordered else None
         job = _job(unit, generation, log, closed=closed, vectors=stops, migration=migration)

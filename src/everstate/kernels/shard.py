@@ -53,6 +53,8 @@ class Shard:
         self._share = share
         self._policy = policy or POLICY
         self.stream_times: dict[str, int | None] = known.get("stream_times", {})
+        #: The generation is being built: nothing is held back.
+        self.building = False
         #: The stream time that everything which feeds the step at work has reached; None if that is not known yet.
         self.frontier: int | None = None
         #: The topics by which the step at work goes, by their place among the unit's.
@@ -110,6 +112,11 @@ class Shard:
         self._directories[number] = Directory()
         self._stores.pop(number, None)
         self.keyed(node, slot).apply(rows, rows[KEY].clear())
+
+    @property
+    def shards(self) -> int:
+        """How many shards there are."""
+        return self._share[1]
 
     def holds(self, keys: pl.Series) -> npt.NDArray[np.bool_]:
         """Which keys belong to this shard."""

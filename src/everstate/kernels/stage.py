@@ -119,6 +119,7 @@ def run_stage(
     splits = stream_time.advance(shard.stream_times, shard.marks) if shard.marks is not None else None
     sent = [Parcel(stage + 1, MARKS, 0, frame) for frame in marks if stage < unit.depth]
     given: dict[int, pl.DataFrame] = {}
+    shard.building = unit.building
     if migration is not None:
         migrate(unit, stage, shard, migration)
     for number, node in unit.members(stage):

@@ -36,6 +36,7 @@ class Traits:
         timed: Stream time alone can change its results, so it also runs when no rows have come for it.
         clocked: So can the wall clock, which is recorded: it runs when time has passed, and on the same times again.
         clocked_by_tables: Where no stream feeds it, it goes by the stream time of the tables that do.
+        holds_back: It keeps changes back for a time; while its generation is built, it lets all of them through.
         need: What it needs of the past of a table; of a stream every step needs every record.
         holds_source: It holds what a topic has and nothing else; people take it for a part of the source.
         holds_results: Its table can be read from its state.
@@ -59,6 +60,7 @@ class Traits:
     timed: bool = False
     clocked: bool = False
     clocked_by_tables: bool = False
+    holds_back: bool = False
     need: Need = Need.ALL
     holds_source: bool = False
     holds_results: bool = False

@@ -47,12 +47,14 @@ class Unit:
         nodes: In topological order; a node's number is its place here.
         stages: The stage of each node, by number.
         edges: All edges.
+        building: It runs for a generation that is being built, so nothing is held back.
     """
 
     service: str
     nodes: tuple[Node, ...]
     stages: tuple[int, ...]
     edges: tuple[Edge, ...]
+    building: bool = False
 
     @classmethod
     def of(cls, service: str, output: Output) -> Unit:
@@ -137,6 +139,11 @@ class Unit:
         return any(node.clocked for node in self.nodes)
 
     @cached_property
+    def holds_back(self) -> bool:
+        """Whether a step keeps changes back for a time."""
+        return any(node.traits.holds_back for node in self.nodes)
+
+    @cached_property
     def clocks(self) -> tuple[frozenset[int], ...]:
         """By node, the topics whose stream time it goes by: those of the streams that feed it, not of the tables.
 
@@ -185,6 +192,11 @@ class Unit:
     @cached_property
     def _out_of(self) -> tuple[tuple[Edge, ...], ...]:
         return tuple(tuple(e for e in self.edges if e.source == n) for n in range(len(self.nodes)))
+
+
+def built(unit: Unit) -> Unit:
+    """The same unit while its generation is being built: a cutover must find the whole table."""
+    return replace(unit, building=True)
 
 
 def silenced(unit: Unit) -> Unit:

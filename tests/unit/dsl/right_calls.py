@@ -103,6 +103,9 @@ EVERYTHING = shop.Everything(
 )
 
 RIGHT_CALLS: list[Right] = [
+    ("suppress for a time", lambda: orders().suppress("10m", max_keys=0, when_full="fail")),
+    ("suppress for a timedelta", lambda: orders().suppress(until=timedelta(minutes=10))),
+    ("suppress up to a number", lambda: orders().suppress(max_keys=1000)),
     *[
         (f"map: {word}", functools.partial(lambda fn: orders().map(fn, schema=OUT), fn))
         for word, fn in _OF_A_ROW.items()

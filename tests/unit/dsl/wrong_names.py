@@ -73,7 +73,6 @@ _FLOW_NAMES = [
     "outerJoin",
     "through",
     "split",
-    "suppress",
     "withWatermark",
     "columns",
     "printSchema",

@@ -107,6 +107,14 @@ WRONG_WINDOWS: list[Wrong] = [
     ("expire after a number", DefinitionError, lambda: orders().expire(after=7)),
     ("expire by an unknown clock", DefinitionError, lambda: orders().expire(after="7d", clock="sun")),
     ("expire of a stream", AbsentError, lambda: events().expire(after="7d")),
+    ("suppress without anything", DefinitionError, lambda: orders().suppress()),
+    ("suppress until some day", DefinitionError, lambda: orders().suppress(until="some day")),
+    ("suppress until the close of nothing", UnsupportedError, lambda: orders().suppress(until="close")),
+    ("suppress until close of a table's window", UnsupportedError, lambda: _daily().suppress(until="close")),
+    ("suppress until close with a limit", UnsupportedError, lambda: _counted().suppress(until="close", max_keys=5)),
+    ("suppress with a wrong limit", DefinitionError, lambda: orders().suppress(until="1m", max_keys=-1)),
+    ("suppress with a wrong end", DefinitionError, lambda: orders().suppress(until="1m", when_full="stop")),
+    ("suppress on a stream", AbsentError, lambda: events().suppress(until="1m")),
     ("time of an unknown column", UnknownColumnError, lambda: _timed("when")),
     ("time that is text", SchemaError, lambda: _timed("customer")),
     ("time that is a float", SchemaError, lambda: _timed(col("amount"))),
@@ -114,6 +122,14 @@ WRONG_WINDOWS: list[Wrong] = [
     ("time of a table", CallError, lambda: shop.shop().table("t", key="id", schema=SCHEMA, time="amount")),
     ("one topic with two times", NameClashError, _two_times),
 ]
+
+
+def _counted() -> Any:
+    return _window().agg(n=es.count())
+
+
+def _daily() -> Any:
+    return _of_table(time=col("amount").cast(int)).agg(n=es.count())
 
 
 def _late(topic: str, times: int = 1) -> None:

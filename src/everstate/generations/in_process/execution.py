@@ -28,7 +28,7 @@ from everstate.log.records import empty
 from everstate.log.stops import Stops
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
-from everstate.topology.unit import silenced
+from everstate.topology.unit import built, silenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,6 +94,7 @@ class InProcessExecution:
         last = log.last_commit(unit.service, output.name, generation.name)
         self.position = last.end if last is not None else generation.initial
         self._unit: Unit = silenced(unit) if course.closed and not course.effects else unit
+        self._unit = built(self._unit) if course.closed else self._unit
         ordered = course.closed and bool(unit.order_sensitive)
         self._stops = log.order(unit.service, output.name, unit.topics) if ordered else Stops.of([])
         self._past: Past = past_of(output, log, self.position, closed=course.closed)
@@ -169,7 +170,8 @@ class InProcessExecution:
         generation, known = self.output.generation, self._kept.recording
         if known is None:
             known = self._kept.recording = Recording(generation, self._unit)
-        if known.fingerprint != generation.fingerprint or self._stops:
+        all_at_once = self._unit.building and self._unit.holds_back
+        if known.fingerprint != generation.fingerprint or self._stops or all_at_once:
             known.end()  # a batch in which several of the recorded order are repeated cannot be evaluated alone
         return known
 

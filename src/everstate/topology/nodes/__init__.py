@@ -21,7 +21,7 @@ from everstate.topology.nodes.table_windows import (
     TableWindowed,
     TableWindowFold,
 )
-from everstate.topology.nodes.timed import Dedup, Expire
+from everstate.topology.nodes.timed import Dedup, Expire, Suppress
 from everstate.topology.nodes.windows import (
     RowWindowAggregate,
     RowWindowed,
@@ -62,6 +62,7 @@ __all__ = [
     "Spanned",
     "Stateful",
     "StreamJoin",
+    "Suppress",
     "TableRowWindowAggregate",
     "TableRowWindowFold",
     "TableWindowAggregate",

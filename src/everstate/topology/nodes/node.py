@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
 from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from everstate.location import Location
@@ -151,6 +153,17 @@ class Node:
     def rekeys_input(self, port: int) -> bool:
         """Whether rows on this port get another key on their way in."""
         return port in self.traits.rekeys_input
+
+    def when_final(self, produced: Mapping[str, Node]) -> Node | None:
+        """The same with each result of a window once, when it is final; None if no window is behind it.
+
+        Args:
+            produced: What the service publishes, by topic: a table that is read back from there comes from it.
+        """
+        if self.traits.on_shard or len(self.inputs) != 1:
+            return None
+        feeder = self.inputs[0].when_final(produced)
+        return None if feeder is None else replace(self, inputs=(feeder,))
 
     def silenced(self) -> Self:
         """The same step without its side effect."""

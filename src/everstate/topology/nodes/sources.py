@@ -9,6 +9,8 @@ from everstate.topology.nodes.node import Node
 from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from everstate.formats.descriptions import Format
@@ -44,6 +46,11 @@ class Source(Node):
         """The columns as the user declared them."""
         return self.declared
 
+    def when_final(self, produced: Mapping[str, Node]) -> Node | None:
+        """What the service publishes there, with final results alone."""
+        maker = produced.get(self.topic)
+        return None if maker is None else maker.when_final(produced)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Latest(Node):
@@ -59,3 +66,7 @@ class Latest(Node):
         holds_results=True,
         fills_defaults=True,
     )
+
+    def when_final(self, produced: Mapping[str, Node]) -> Node | None:
+        """As its source."""
+        return self.inputs[0].when_final(produced)

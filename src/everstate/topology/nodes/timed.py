@@ -73,3 +73,34 @@ class Expire(Node):
     def after_ms(self) -> int:
         """In milliseconds."""
         return milliseconds(self.after)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Suppress(Node):
+    """Holds the changes of a table back.
+
+    Attributes:
+        until: For how long, by the stream time of what feeds it; None for as long as there is room.
+        max_keys: Of how many keys at the most; None for all.
+        when_full: What happens if there are more: "emit" lets the oldest out, "fail" stops the output.
+    """
+
+    operation: ClassVar[str] = "suppress"
+    methods: ClassVar[tuple[str, ...]] = ("suppress",)
+    traits: ClassVar[Traits] = Traits(
+        on_shard=True,
+        keeps_state=True,
+        timed=True,
+        clocked_by_tables=True,
+        holds_back=True,
+        need=Need.LATEST,
+    )
+    labelled: ClassVar[frozenset[str]] = frozenset({"until", "max_keys", "when_full"})
+    until: str | None
+    max_keys: int | None
+    when_full: str
+
+    @cached_property
+    def until_ms(self) -> int | None:
+        """In milliseconds."""
+        return None if self.until is None else milliseconds(self.until)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from everstate.schema.durations import milliseconds
 from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping
 from everstate.topology.nodes.node import Kind, Side
 from everstate.topology.traits import Traits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from everstate.topology.nodes.node import Node
 
 #: The key columns of a window.
 START: Final = "window_start"
@@ -85,6 +90,11 @@ class Windowed(Spanned):
     def sides(self) -> tuple[Side, ...]:
         """The topic for late rows: a table by position, so that a recalculation does not repeat them."""
         return () if self.late_to is None else (Side(self.late_to, Kind.TABLE),)
+
+    def when_final(self, produced: Mapping[str, Node]) -> Node | None:
+        """The same windows, of which each result is published once."""
+        del produced
+        return replace(self, emit="final")
 
     @property
     def final(self) -> bool:
