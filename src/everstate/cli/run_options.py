@@ -70,7 +70,10 @@ class SettingOptions:
     recalculation_records: Annotated[int | None, _setting(help="Most records in one while a generation is built.")] = (
         None
     )
+    master: Annotated[
+        str | None, _setting(metavar="URL", help="A standalone Spark cluster to run on: spark://host:7077.")
+    ] = None
     cores: Annotated[int | None, _setting(help="Cores that Spark uses.")] = None
-    memory: Annotated[str | None, _setting(metavar="SIZE", help="Memory for Spark's Java process.")] = None
+    memory: Annotated[str | None, _setting(metavar="SIZE", help="Memory for each of Spark's Java processes.")] = None
     log_level: Annotated[str | None, _setting(metavar="LEVEL", help="How much Spark reports.")] = None
     full_compiler: Annotated[bool | None, _setting("--full-compiler", help="Start slower, run a little faster.")] = None

@@ -17,7 +17,7 @@ from everstate.engine.query.failures import is_transient, root_cause
 from everstate.engine.query.job import Job
 from everstate.engine.query.query import QueryPlan, start_query
 from everstate.engine.query.sink import Sink
-from everstate.engine.query.watchdog import LOOK_S, Watchdog, thread_lives, work_of
+from everstate.engine.query.watchdog import LOOK_S, Watchdog, task_signs, thread_lives, work_of
 from everstate.errors import LogBusyError, LogUnavailableError, ResourceError, StalledError
 from everstate.generations.deploy.outputs import kept_tables
 from everstate.generations.generation import own_dead_letters, own_side, own_topic
@@ -59,6 +59,7 @@ class SparkExecution:
 
     Args:
         spark: Gives the session.
+        cores: Gives the number of tasks that run at once.
         output: What to run.
         folder: Where its state is.
         log: The log.
@@ -73,6 +74,7 @@ class SparkExecution:
     def __init__(  # noqa: PLR0913 - all that a query is started with, each by name
         self,
         spark: Callable[[], SparkSession],
+        cores: Callable[[], int],
         output: PreparedOutput,
         folder: OutputFolder,
         log: Log,
@@ -87,6 +89,7 @@ class SparkExecution:
         self.output = output
         self._folder = folder
         self._spark = spark
+        self._cores = cores
         self._settings = settings
         self._query: StreamingQuery | None = None
         self._once = False
@@ -153,7 +156,9 @@ class SparkExecution:
         self._began = time.monotonic()
         relocate(self._folder.checkpoint)
         try:
-            self._query = start_query(self._spark(), self._plan, self._sink, self._settings, once=once)
+            self._query = start_query(
+                self._spark(), self._plan, self._sink, self._settings, tasks=self._cores(), once=once
+            )
         except Exception as error:
             raise self._named(error) from error
 
@@ -227,7 +232,9 @@ class SparkExecution:
                 or StalledError(f"the query of output {self.name!r} has lost its thread in Spark", hint=_AGAIN)
             )
         status = query.status
-        sign = (self._sink.tally.batches, status["message"], status["isTriggerActive"])
+        # On a cluster tasks work elsewhere: Spark knows which of them run and whether their machines are alive.
+        tasks = () if self._settings.master is None else task_signs(self._spark().sparkContext)
+        sign = (self._sink.tally.batches, status["message"], status["isTriggerActive"], *tasks)
         still = self._watchdog.stalled(sign, in_batch=bool(status["isTriggerActive"]))
         if still is not None:
             raise StalledError(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from everstate.engine.cluster.cluster import Cluster
     from everstate.engine.execution import SparkExecution
     from everstate.engine.jvm.spark import Spark
     from everstate.generations.deploy.outputs import PreparedOutput
@@ -72,8 +73,24 @@ class SparkExecutor:
         from everstate.engine.jvm.spark import Spark  # noqa: PLC0415 - loads PySpark
 
         if self._spark is None:
-            self._spark = Spark(self._settings, self._name, report_file(self._home), self._session)
+            report = report_file(self._home)
+            self._spark = Spark(self._settings, self._name, report, self._session, self._cluster())
         return self._spark
+
+    def _cluster(self) -> Cluster | None:
+        if self._settings.master is None or self._session is not None:
+            return None
+        from everstate.engine.cluster.cluster import Cluster  # noqa: PLC0415 - as above
+
+        return Cluster(self._settings, report_file(self._home).parent, self._log.url)
+
+    def cores(self) -> int:
+        """How many tasks run at once: on a cluster as many as its executors have cores, so it is started to know."""
+        if self._settings.master is None or self._settings.cores is not None:
+            return self._settings.used_cores
+        from everstate.engine.cluster.executors import registered  # noqa: PLC0415 - as above
+
+        return max(1, registered(self._started().session().sparkContext).total)
 
     def execution(
         self,
@@ -90,6 +107,7 @@ class SparkExecutor:
 
         return SparkExecution(
             lambda: self._started().session(),
+            self.cores,
             output,
             self.folder(output.name, output.generation),
             self._log,

@@ -22,11 +22,12 @@ from everstate.engine.jvm.reports import Aside, logging_options
 from everstate.engine.jvm.workers import worker_environment
 from everstate.engine.limits import raise_open_files
 from everstate.engine.query.source import LogSource
-from everstate.errors import EngineError
+from everstate.errors import ConfigurationError, EngineError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from everstate.engine.cluster.cluster import Cluster
     from everstate.generations.deploy.settings import Settings
 
 #: Attempts of a task: a worker that was killed does not end the query.
@@ -67,34 +68,49 @@ PACE: Final[dict[str, str]] = {
 }
 
 
-def start_session(settings: Settings, name: str, report: Path | None = None) -> SparkSession:
+def start_session(
+    settings: Settings, name: str, report: Path | None = None, cluster: Cluster | None = None
+) -> SparkSession:
     """Start Spark in this process.
 
     Args:
         settings: Operational settings.
         name: What Spark calls the application.
         report: The file that Java reports to; None for the terminal.
+        cluster: Where tasks run, if not in this process.
 
     Raises:
-        EngineError: If there is no Java, or it does not start, or this process has a session of another kind.
+        EngineError: If there is no Java, or it does not start, or this process has a session of another kind; if a
+            cluster does not answer, or lacks something.
+        ConfigurationError: If a cluster does not see the folder of the service's state, or Spark Connect is asked for.
     """
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - the documented way creates one if there is none
         raise EngineError(
             "this process already runs a Spark session",
             hint="Stop it first, or run the service in a process of its own: everstate run SERVICE.py",
         )
+    if os.environ.get("SPARK_REMOTE"):
+        raise ConfigurationError(
+            "SPARK_REMOTE names a Spark Connect server, and Spark Connect is not supported: state in pages, sources in "
+            "Python and atomic batches need the classic API",
+            hint="Unset SPARK_REMOTE; for a cluster, name its standalone master: --master spark://host:7077",
+        )
     raise_open_files()
     if report is not None:
         report.parent.mkdir(parents=True, exist_ok=True)
     os.environ["JAVA_HOME"] = str(find_java())
     os.environ.update(worker_environment())
+    options = session_options(settings, report)
+    if cluster is not None:
+        options.update(cluster.prepare())
+        os.environ.update(cluster.environment)
     if settings.log_level == "ERROR":
         # What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it.
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger().addFilter(_not_from_py4j)
         for context in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             PySparkLogger.getLogger(context).setLevel(logging.CRITICAL)
-    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(session_options(settings, report).items()))
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(options.items()))
     pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
     try:
         gateway = _launched(conf, pipes)
@@ -103,13 +119,20 @@ def start_session(settings: Settings, name: str, report: Path | None = None) -> 
         context = SparkContext(conf=conf, gateway=gateway)
         # A connection that breaks because Java ended would be reported as a traceback, ahead of our own message.
         context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
-        return SparkSession(context)
+        session = SparkSession(context)
     except Exception as error:
         told = "" if report is None else f" What Java has said is in {report.parent}."
         raise EngineError(
             f"Spark did not start: {(str(error).splitlines() or [type(error).__name__])[0][:300]}",
             hint=f"Run it with --log-level INFO to see more, and look at --memory.{told}",
         ) from error
+    if cluster is not None:
+        try:
+            cluster.join(context)
+        except BaseException:
+            stop_session(session)
+            raise
+    return session
 
 
 def _launched(conf: SparkConf, pipes: dict[str, Any]) -> Any:
@@ -143,6 +166,7 @@ def session_options(settings: Settings, report: Path | None = None) -> dict[str,
         "spark.sql.catalogImplementation": "in-memory",
         # Hadoop gives files rights of its own, whatever the process was started with.
         "spark.hadoop.fs.permissions.umask-mode": "077",
+        "spark.task.maxFailures": str(TASK_ATTEMPTS),
         # A worker is one of several that share the cores.
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         "spark.executorEnv.OMP_NUM_THREADS": "1",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from everstate.engine.cluster.cluster import Cluster
     from everstate.generations.deploy.settings import Settings
 
 
@@ -26,13 +27,22 @@ class Spark:
         name: What Spark calls the application.
         report: The file that its Java process reports to.
         given: A session to work in, which stays; without it there is one of its own, which ends with `stop`.
+        cluster: Where tasks run, if not in this process.
     """
 
-    def __init__(self, settings: Settings, name: str, report: Path, given: SparkSession | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        report: Path,
+        given: SparkSession | None = None,
+        cluster: Cluster | None = None,
+    ) -> None:
         self._settings = settings
         self._report = report
         self._name = name
         self._given = given
+        self._cluster = cluster
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="spark-start")
         self._starting: Future[SparkSession] | None = None
 
@@ -58,7 +68,7 @@ class Spark:
 
     def _start(self) -> SparkSession:
         began = time.monotonic()
-        session = start_session(self._settings, self._name, self._report)
+        session = start_session(self._settings, self._name, self._report, self._cluster)
         note_start(time.monotonic() - began)
         return session
 

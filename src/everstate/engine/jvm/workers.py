@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 #: Leaves out what makes Python's start slow; see there.
-_SCRIPT: Final = Path(__file__).with_name("worker_python.sh")
+SCRIPT: Final = Path(__file__).with_name("worker_python.sh")
 
 
 def worker_environment() -> dict[str, str]:
     """What the environment has to say when Spark starts: this Python, and not whatever `python3` is on the PATH."""
-    python = str(_SCRIPT) if os.name == "posix" and os.access(_SCRIPT, os.X_OK) else sys.executable
+    python = str(SCRIPT) if os.name == "posix" and os.access(SCRIPT, os.X_OK) else sys.executable
     return {
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,  # the planner's are started as this one

@@ -30,6 +30,15 @@ _STATE: Final = re.compile(
 )
 _GONE: Final = re.compile(r"FileNotFoundException|NoSuchFileException|does not exist")
 _WORKER_LOST: Final = re.compile(r"Python worker (?:exited unexpectedly|failed to connect)|EOFException")
+#: What Spark says of a machine of a cluster that is gone, and of a master that is.
+_EXECUTOR_LOST: Final = re.compile(
+    r"ExecutorLostFailure|FetchFailed|Remote RPC client disassociated|Could not find CoarseGrainedScheduler"
+    r"|Executor heartbeat timed out|worker lost|decommissioned"
+)
+_MASTER_GONE: Final = re.compile(
+    r"All masters are unresponsive|Master removed our application|Application has been killed"
+    r"|SparkContext (?:was|has been) (?:shut down|shutdown|stopped)|stopped SparkContext|cancelled because SparkContext"
+)
 #: A connection between the service's own processes that broke, or did not come about in time.
 _CONNECTION: Final = re.compile(
     r"Connection (?:reset|refused)|Broken pipe|CANNOT_OPEN_SOCKET|SocketTimeoutException|SocketException|TimeoutError"
@@ -69,6 +78,17 @@ def _named(error: BaseException, text: str, output: str, *, java_lives: bool) ->
             f"Spark's Java process ended while output {output!r} was running",
             hint="Nothing is lost: run the service again. If it ended for lack of memory, give it more with --memory.",
         )
+    if _MASTER_GONE.search(text):
+        return EngineError(
+            f"the Spark cluster has given up this service while output {output!r} was running: {_first_line(text)}",
+            hint="Nothing is lost: see that the master answers, and run the service again.",
+        )
+    if _EXECUTOR_LOST.search(text):
+        return EngineError(
+            f"output {output!r} has lost executors of the cluster too often: {_first_line(text)}",
+            hint="Nothing is lost: see that the workers stay up, and run the service again. If memory is short there, "
+            "lower --max-records or --cores.",
+        )
     if _STATE.search(text):
         kind = CheckpointMissingError if _GONE.search(text) else CheckpointDamagedError
         return kind(f"Spark cannot load the state of output {output!r}: {_first_line(text)}", hint=CURE)
@@ -96,7 +116,10 @@ def is_transient(error: BaseException) -> bool:
     found = decoded(text)
     if found is not None:
         return is_transient(found)
-    return bool(_WORKER_LOST.search(text) or _CONNECTION.search(text)) or exhaustion(error) not in {None, AccessError}
+    if _MASTER_GONE.search(text):
+        return False
+    lost = _WORKER_LOST.search(text) or _EXECUTOR_LOST.search(text) or _CONNECTION.search(text)
+    return bool(lost) or exhaustion(error) not in {None, AccessError}
 
 
 def workers_were_lost(error: BaseException) -> bool:

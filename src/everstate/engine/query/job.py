@@ -11,7 +11,7 @@ import os
 import pickle
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.query.by_value import pickled, unpickled
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from everstate.log.stops import Stops
     from everstate.topology.unit import Unit
 
+#: What schema registries are asked with, which workers have to know, too. The log carries its own settings.
+_TOLD: Final = "EVERSTATE_REGISTRY_"
 _units: dict[str, Unit] = {}
 _logs: dict[tuple[int, bytes], Log] = {}
 
@@ -49,6 +51,7 @@ class Job:
         vectors: Where live micro-batches ended, if its own repeat several of them and their order matters.
         migration: What each shard does to the state of an earlier version, once; None for nothing.
         timed: It goes by time, so it hears of partitions without records.
+        environment: What workers on other machines need of this process's environment. As secret as the log.
     """
 
     payload: bytes
@@ -68,6 +71,7 @@ class Job:
     migration: Migration | None = None
     sides: tuple[tuple[str, int], ...] = ()
     timed: bool = False
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, unit: Unit, **facts: Any) -> Job:
@@ -78,12 +82,14 @@ class Job:
             require_shared(fmt)
         payload = pickled(unit)
         digest = hashlib.sha256(payload).hexdigest()
+        told = {name: value for name, value in os.environ.items() if name.startswith(_TOLD)}
         named: dict[str, Any] = {"service": unit.service, "output": unit.output.topic, "timed": unit.timed}
-        return cls(payload=payload, digest=digest, **named, **facts)
+        return cls(payload=payload, digest=digest, environment=told, **named, **facts)
 
     def unit(self) -> Unit:
         """The unit; each process unpickles it once."""
         if self.digest not in _units:
+            os.environ.update(self.environment)
             _units[self.digest] = unpickled(self.payload)
         return _units[self.digest]
 

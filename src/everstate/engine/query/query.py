@@ -59,9 +59,9 @@ class QueryPlan:
 
 
 def start_query(
-    session: SparkSession, plan: QueryPlan, sink: Sink, settings: Settings, *, once: bool
+    session: SparkSession, plan: QueryPlan, sink: Sink, settings: Settings, *, tasks: int, once: bool
 ) -> StreamingQuery:
-    """Start the query; with `once` it ends when it has read what is there."""
+    """Start the query; with `once` it ends when it has read what is there. So many tasks share a batch."""
     job = plan.job
     own = query_session(session, job.shards)
     options = SourceOptions(
@@ -71,7 +71,7 @@ def start_query(
         order=plan.order,
         end=plan.end,
         max_records=plan.max_records,
-        tasks=settings.used_cores,
+        tasks=tasks,
         ids=plan.ids,
         tables=plan.tables,
         checked_ms=plan.checked_ms,

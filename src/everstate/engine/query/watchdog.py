@@ -103,6 +103,19 @@ def thread_lives(query: Any) -> bool:
     return True
 
 
+def task_signs(context: Any, clock: Callable[[], float] = time.monotonic) -> tuple[object, ...]:
+    """What changes while tasks of this application run, wherever that is.
+
+    A task that runs counts as work for as long as it does: what a function of it does on another machine cannot be seen
+    from here, and Spark itself notices a machine that is gone.
+    """
+    tracker = context.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    running = sum(stage.numActiveTasks for stage in known)
+    return (sum(stage.numCompletedTasks for stage in known), running, clock() if running else 0.0)
+
+
 def work_of(java: int | None) -> Work:
     """What a Java process and its descendants, which are Python's, have used."""
     workers = own = transferred = 0.0

@@ -108,6 +108,9 @@ class Executor(Protocol):
     def startup(self) -> float | None:
         """Seconds until it can run something, as it was measured the last time; None if that is not known."""
 
+    def cores(self) -> int:
+        """How many tasks it runs at once; the shards of an output that is new, where nothing else is said."""
+
     def execution(
         self,
         output: PreparedOutput,

@@ -33,6 +33,9 @@ class RunOptions(TypedDict, total=False):
     shards: int | None
     cores: int | None
     memory: str | None
+    master: str | None
+    worker_python: str | None
+    driver_host: str | None
     state_dir: str | Path | None
     scratch_dir: str | Path | None
     log_level: str | None

@@ -61,6 +61,7 @@ class Rollout:
         self._leases = site.leases
         self._settings = site.settings
         self._policy = Policy(site.settings.approval)
+        self._executor = site.executor
         self._pause = site.executor.pause
         self._wishes = wishes
         self._display = display
@@ -211,7 +212,7 @@ class Rollout:
 
     def _has_room(self, change: OutputChange, level: Sequence[OutputChange]) -> bool:
         others = [other.build for other in level if other is not change and other.build is not None]
-        return sum(build.running for build in others) < self._settings.used_cores
+        return sum(build.running for build in others) < self._executor.cores()
 
     def _guard(self, level: Sequence[OutputChange]) -> None:
         """Stop before a cutover that has to be approved; those who deploy by machine may want it given up, too."""
@@ -258,13 +259,13 @@ class Rollout:
 
         Every query starts processes of its own, and Spark gives up on those that take longer than ten seconds.
         """
-        while sum(e.coming_up() for e in self.changes.executions.values()) >= self._settings.used_cores:
+        while sum(e.coming_up() for e in self.changes.executions.values()) >= self._executor.cores():
             if self._stopping.wait(self._pause):
                 return
 
     def _drain_together(self, changes: Sequence[OutputChange]) -> None:
         """Outputs of one level; no more at once than there are cores."""
-        cores = self._settings.used_cores
+        cores = self._executor.cores()
         for place in range(0, len(changes), cores):
             group = changes[place : place + cores]
             for change in group:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import ConfigurationError
+from everstate.generations.deploy.master import Master
 from everstate.project.project_file import LOG, current
 
 if TYPE_CHECKING:
@@ -41,8 +42,12 @@ class Settings:
         recalculation_records: The same while a generation is built, where throughput counts and not delay.
         shards: Shards of a generation; by default the cores at its first start, and then what it has. Another number is
             another generation, which publishes nothing.
-        cores: How many cores Spark uses; by default all.
-        memory: Memory of Spark's Java process, such as "2g".
+        cores: How many cores Spark uses; by default all, of this machine or of the cluster.
+        memory: Memory of Spark's Java process, such as "2g"; on a cluster, of each of them.
+        master: A standalone cluster to run on, spark://host:7077; by default Spark runs in this machine's own process.
+        worker_python: The Python on the cluster's machines; by default where this one's is.
+        driver_host: The name or address by which the cluster reaches this machine; by default the address from which
+            it reaches the master.
         state_dir: Where state and checkpoints are; by default the folder `state` inside the embedded log.
         scratch_dir: Where RocksDB works on its files; by default the system's folder for temporary files.
         log_level: What Spark reports on the terminal.
@@ -68,6 +73,9 @@ class Settings:
     shards: int | None = None
     cores: int | None = None
     memory: str = "2g"
+    master: str | None = None
+    worker_python: str | None = None
+    driver_host: str | None = None
     state_dir: Path | None = None
     scratch_dir: Path | None = None
     log_level: str = "ERROR"
@@ -101,13 +109,8 @@ class Settings:
 
     @property
     def used_cores(self) -> int:
-        """How many cores Spark gets."""
+        """How many cores Spark gets on this machine; how many a cluster has, only that can say (`Executor.cores`)."""
         return self.cores or os.cpu_count() or 1
-
-    @property
-    def first_shards(self) -> int:
-        """The shards of an output without state."""
-        return self.shards or self.used_cores
 
     @classmethod
     def resolve(
@@ -211,6 +214,27 @@ def log_address(given: str | Path | None, service: str | Path | None) -> str:
     return choose_log(given, service).address
 
 
+def _folder(name: str, place: Any) -> Path:
+    """A folder of a disk.
+
+    Raises:
+        ConfigurationError: If it is anything else.
+    """
+    # A path object has made one slash of two.
+    scheme, colon, _ = str(place).partition(":/")
+    if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+", scheme):
+        raise ConfigurationError(
+            f"the setting {name} cannot be {_unmangled(place)!r}: object stores and other file systems are not supported",
+            hint="Name a folder on a disk; where several machines work for one service, one that all of them mount at "
+            f"the same path, such as NFS: {_option(name)} /mnt/everstate",
+        )
+    return Path(place)
+
+
+def _unmangled(place: Any) -> str:
+    return str(place) if "://" in str(place) else str(place).replace(":/", "://", 1)
+
+
 def _truth(text: object) -> bool:
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     return words[str(text).lower()]
@@ -222,8 +246,11 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "shards": int,
     "cores": int,
     "memory": str,
-    "state_dir": Path,
-    "scratch_dir": Path,
+    "master": lambda text: str(Master.of(str(text))),
+    "worker_python": str,
+    "driver_host": str,
+    "state_dir": lambda place: _folder("state_dir", place),
+    "scratch_dir": lambda place: _folder("scratch_dir", place),
     "log_level": lambda text: str(text).upper(),
     "heartbeat": float,
     "stop_timeout": float,
@@ -242,6 +269,8 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
 def _parsed(name: str, value: object) -> Any:
     try:
         return _PARSERS[name](value)
+    except ConfigurationError:
+        raise
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigurationError(
             f"the setting {name} cannot be {value!r}",

@@ -109,7 +109,6 @@ def _new(planned: Planned, action: Action, history: History, site: Site, *, migr
     output = action.output
     unit, described = planned.units[output], planned.prints[output]
     active = history.active
-    kept = active.shards if active is not None else site.settings.first_shards
     now = now_ms()
     initial, missing = beginning(site.log, unit.service, site.home, described, unit.topics)
     rate = 0.0
@@ -120,7 +119,7 @@ def _new(planned: Planned, action: Action, history: History, site: Site, *, migr
         status=Status.PLANNED,
         fingerprint=described.fingerprint,
         description=described.to_json(),
-        shards=site.settings.shards or kept,
+        shards=site.settings.shards or (active.shards if active is not None else site.executor.cores()),
         initial=initial,
         missing=missing,
         code="",

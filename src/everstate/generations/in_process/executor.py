@@ -56,6 +56,10 @@ class InProcessExecutor:
         self._recorded = recorded
         self._times = Times() if times is None else times
 
+    def cores(self) -> int:
+        """As many as Spark would have here."""
+        return self._settings.used_cores
+
     def execution(
         self,
         output: PreparedOutput,
