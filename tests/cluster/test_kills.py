@@ -74,8 +74,7 @@ def test_executor_killed_in_a_batch_and_a_python_worker_killed_change_no_result(
     running = live(EVERSTATE_TEST_PAUSE="0.001")
     until(lambda: world.log.has_topic("totals") and world.table("totals"), running, "publish")
     settled(world, running)
-    # Each worker has one core, and a shard on each: their state is spread.
-    assert sorted(len(found) for found in world.cluster.partitions()) == [1, 1]
+    assert all(world.cluster.partitions()), "the shards are all on one worker"
     for _ in range(2):
         world.send(1000)
         time.sleep(1.0)  # a row takes a millisecond, so tasks are in the middle of the batch

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from everstate.engine.executor import SparkExecutor
+from everstate.engine.jvm.submission import submitted_master
 from everstate.engine.limits import Limits, watched_folders
 from everstate.engine.progress import Progress
 from everstate.errors import LogBusyError, LogUnavailableError, ResourceError
@@ -69,6 +70,8 @@ class SparkRun(Run):
         super().__init__(service, wishes)
         own = {"state_dir": service.state_dir, "shards": service.shards}
         settings = Settings.resolve(options, service=own)
+        master = settings.master or submitted_master()
+        settings = Settings.resolve({**options, "master": master}, service=own)
         self.settings = replace(settings, shards=wishes.options(settings.shards).shards)
         self._shown: Progress | None = None
         self._open = contextlib.ExitStack()

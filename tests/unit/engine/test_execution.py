@@ -53,7 +53,8 @@ def execution(tmp_path):
     def spark():
         raise AssertionError("nobody starts it")
 
-    made = SparkExecution(spark, PreparedOutput(unit, folder, generation), folder, log, log.acquire("shop"), Settings())
+    output, lease = PreparedOutput(unit, folder, generation), log.acquire("shop")
+    made = SparkExecution(spark, lambda: 2, output, folder, log, lease, Settings())
     made._query = Gone()
     made._began = made._watched = time.monotonic()
     yield made

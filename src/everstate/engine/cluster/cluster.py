@@ -60,7 +60,7 @@ class Cluster:
         route = route_to(self.master)
         if self._log is not None and not route.stays_here:
             raise ConfigurationError(
-                f"the embedded log {self._log} is for one machine, and {self.master} is another one",
+                f"the embedded log {self._log} is for one machine, and {self.master} is not on this one",
                 hint="Use Kafka: --log kafka://host:9092. `everstate copy` takes topics there.",
             )
         make_private(self._reports)

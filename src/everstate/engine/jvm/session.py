@@ -19,6 +19,7 @@ from everstate.engine.jvm.class_archive import java_options
 from everstate.engine.jvm.java import find_java
 from everstate.engine.jvm.relay import Relay
 from everstate.engine.jvm.reports import Aside, logging_options
+from everstate.engine.jvm.submission import THEIRS, is_submitted, submitted_properties
 from everstate.engine.jvm.workers import worker_environment
 from everstate.engine.limits import raise_open_files
 from everstate.engine.query.source import LogSource
@@ -84,6 +85,42 @@ def start_session(
             cluster does not answer, or lacks something.
         ConfigurationError: If a cluster does not see the folder of the service's state, or Spark Connect is asked for.
     """
+    _require_none()
+    raise_open_files()
+    if report is not None:
+        report.parent.mkdir(parents=True, exist_ok=True)
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ.update(worker_environment())
+    options = session_options(settings, report)
+    if cluster is not None:
+        options.update(cluster.prepare())
+        os.environ.update(cluster.environment)
+    for decided in submitted_properties(THEIRS):
+        options.pop(decided, None)
+    if settings.log_level == "ERROR":
+        _quieten()
+    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(options.items()))
+    try:
+        session = _started(conf, report)
+    except Exception as error:
+        told = "" if report is None else f" What Java has said is in {report.parent}."
+        raise EngineError(
+            f"Spark did not start: {(str(error).splitlines() or [type(error).__name__])[0][:300]}",
+            hint=f"Run it with --log-level INFO to see more, and look at --memory.{told}",
+        ) from error
+    try:
+        if is_submitted():
+            session.sparkContext.setLogLevel(settings.log_level)
+        if cluster is not None:
+            cluster.join(session.sparkContext)
+    except BaseException:
+        stop_session(session)
+        raise
+    return session
+
+
+def _require_none() -> None:
+    """Refuse to start a second session, or one that somebody means to be elsewhere."""
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - the documented way creates one if there is none
         raise EngineError(
             "this process already runs a Spark session",
@@ -95,48 +132,31 @@ def start_session(
             "Python and atomic batches need the classic API",
             hint="Unset SPARK_REMOTE; for a cluster, name its standalone master: --master spark://host:7077",
         )
-    raise_open_files()
-    if report is not None:
-        report.parent.mkdir(parents=True, exist_ok=True)
-    os.environ["JAVA_HOME"] = str(find_java())
-    os.environ.update(worker_environment())
-    options = session_options(settings, report)
-    if cluster is not None:
-        options.update(cluster.prepare())
-        os.environ.update(cluster.environment)
-    if settings.log_level == "ERROR":
-        # What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it.
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        logging.getLogger().addFilter(_not_from_py4j)
-        for context in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-            PySparkLogger.getLogger(context).setLevel(logging.CRITICAL)
-    conf = SparkConf(loadDefaults=False).setAppName(name).setAll(list(options.items()))
-    pipes = {"stderr": subprocess.PIPE, "text": True, "errors": "replace"}
-    try:
-        gateway = _launched(conf, pipes)
+
+
+def _quieten() -> None:
+    """What fails in a sink, or because Java ended, has our own message; Py4J's tracebacks would come before it."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_from_py4j)
+    for context in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(context).setLevel(logging.CRITICAL)
+
+
+def _started(conf: SparkConf, report: Path | None) -> SparkSession:
+    gateway = _launched(conf, {"stderr": subprocess.PIPE, "text": True, "errors": "replace"})
+    if gateway.proc is not None:
         relay = Relay(gateway.proc.stderr, aside=Aside(report) if report is not None else None)
         relay.start()
-        context = SparkContext(conf=conf, gateway=gateway)
-        # A connection that breaks because Java ended would be reported as a traceback, ahead of our own message.
-        context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
-        session = SparkSession(context)
-    except Exception as error:
-        told = "" if report is None else f" What Java has said is in {report.parent}."
-        raise EngineError(
-            f"Spark did not start: {(str(error).splitlines() or [type(error).__name__])[0][:300]}",
-            hint=f"Run it with --log-level INFO to see more, and look at --memory.{told}",
-        ) from error
-    if cluster is not None:
-        try:
-            cluster.join(context)
-        except BaseException:
-            stop_session(session)
-            raise
-    return session
+    context = SparkContext(conf=conf, gateway=gateway)
+    # A connection that breaks because Java ended would be reported as a traceback, ahead of our own message.
+    context._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
+    return SparkSession(context)
 
 
 def _launched(conf: SparkConf, pipes: dict[str, Any]) -> Any:
     """Java, whose files and those of its workers are for the owner alone: state is the users' records."""
+    if SparkContext._gateway is not None:  # noqa: SLF001 - of the Java that has started this process
+        return SparkContext._gateway  # noqa: SLF001
     before = os.umask(0o077)
     try:
         return launch_gateway(conf, popen_kwargs=pipes)
@@ -192,6 +212,8 @@ def query_session(session: SparkSession, shards: int) -> SparkSession:
 
 def java_process() -> int | None:
     """The number of Spark's Java process; None if there is none."""
+    if is_submitted():
+        return os.getppid()
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - there is no public way to ask
     return None if process is None else int(process.pid)
 
@@ -217,7 +239,10 @@ def _stop_quietly(session: SparkSession, gateway: Any) -> None:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop Spark; a Java process that has ended already is no error."""
+    """Stop Spark; a Java process that has ended already is no error, and one that `spark-submit` started goes on."""
+    if is_submitted():
+        _stop_quietly(session, None)
+        return
     gateway = SparkContext._gateway  # noqa: SLF001 - there is no public way to end the Java process
     # In a thread of its own: a call to a Java process that hangs has no end, and this one has.
     stopping = threading.Thread(target=_stop_quietly, args=(session, gateway), name="spark-stop", daemon=True)

@@ -224,7 +224,8 @@ def _folder(name: str, place: Any) -> Path:
     scheme, colon, _ = str(place).partition(":/")
     if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+", scheme):
         raise ConfigurationError(
-            f"the setting {name} cannot be {_unmangled(place)!r}: object stores and other file systems are not supported",
+            f"the setting {name} cannot be {_unmangled(place)!r}: object stores and other file systems than those of "
+            "the machine are not supported",
             hint="Name a folder on a disk; where several machines work for one service, one that all of them mount at "
             f"the same path, such as NFS: {_option(name)} /mnt/everstate",
         )
