@@ -95,10 +95,12 @@ def test_executor_killed_in_a_recalculation_changes_no_result(world, live):
     world.run(1, EVERSTATE_TEST_PAUSE="0.001")
     running = live("--effects", version=2, EVERSTATE_TEST_PAUSE="0.001", EVERSTATE_RECALCULATION_RECORDS="1500")
     state = world.folder / "shared" / "spending" / "totals"
-    until(lambda: len(list(state.glob("*"))) > 1 and len(world.cluster.executors()) > 1, running, "recalculate")
-    until(lambda: any((path / "checkpoint" / "offsets" / "0").exists() for path in state.glob("2*")), running, "begin")
+    checkpoint = state / "2" / "checkpoint"
+    until(lambda: (checkpoint / "commits" / "0").exists(), running, "recalculate the first of three batches")
+    time.sleep(0.7)
     world.cluster.executors()[0].kill()
-    time.sleep(2)
+    until(lambda: (checkpoint / "offsets" / "2").exists(), running, "begin the third")
+    time.sleep(0.7)
     for java in world.cluster.executors()[-1:]:
         java.kill()
     settled(world, running, 2)

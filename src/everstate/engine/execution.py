@@ -88,9 +88,7 @@ class SparkExecution:
     ) -> None:
         self.output = output
         self._folder = folder
-        self._spark = spark
-        self._cores = cores
-        self._settings = settings
+        self._spark, self._cores, self._settings = spark, cores, settings
         self._query: StreamingQuery | None = None
         self._once = False
         self._backoff = Backoff(settings.restarts)
