@@ -121,6 +121,7 @@ def test_driver_killed_and_started_on_another_host_goes_on_from_the_shared_check
     other = world.folder / "scratch-two"
     other.mkdir()
     second = live(
+        "--standby",  # the lease of a process that cannot be looked at is free after a while
         "--scratch-dir",
         str(other),
         main="tests.cluster.elsewhere",
