@@ -96,10 +96,10 @@ def test_executor_killed_in_a_recalculation_changes_no_result(world, live):
     running = live("--effects", version=2, EVERSTATE_TEST_PAUSE="0.001", EVERSTATE_RECALCULATION_RECORDS="1500")
     state = world.folder / "shared" / "spending" / "totals"
     checkpoint = state / "2" / "checkpoint"
-    until(lambda: (checkpoint / "commits" / "0").exists(), running, "recalculate the first of three batches")
+    until((checkpoint / "commits" / "0").exists, running, "recalculate the first of three batches")
     time.sleep(0.7)
     world.cluster.executors()[0].kill()
-    until(lambda: (checkpoint / "offsets" / "2").exists(), running, "begin the third")
+    until((checkpoint / "offsets" / "2").exists, running, "begin the third")
     time.sleep(0.7)
     for java in world.cluster.executors()[-1:]:
         java.kill()
