@@ -93,11 +93,10 @@ class SparkExecution:
         self._once = False
         self._backoff = Backoff(settings.restarts)
         self._watchdog = Watchdog(settings.stall_timeout, lambda: work_of(java_process()))
-        self._began = self._watched = 0.0
+        self._began = self._watched = self._looked = 0.0
         self._due: float | None = None
         self._done = 0
         self._log = log
-        self._looked = 0.0
         generation = output.generation
         written = () if closed else output.unit.written
         self._topics = {t: i for t, i in generation.topics.items() if t in (*output.unit.topics, *written)}
