@@ -37,6 +37,10 @@ _STORE: Final = "spark.sql.streaming.stateStore"
 
 #: How state is kept. None of these is a setting: recovery and the checks at start rely on each of them.
 STATE: Final[dict[str, str]] = {
+    # The usual one has a shell look for links at every step of every file: forty processes for each micro-batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     # Files are unique by attempt, so a process that should be dead cannot overwrite state.

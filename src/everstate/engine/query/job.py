@@ -6,6 +6,7 @@ runs and whatever the file says by then.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -87,10 +88,17 @@ class Job:
         return cls(payload=payload, digest=digest, environment=told, **named, **facts)
 
     def unit(self) -> Unit:
-        """The unit; each process unpickles it once."""
+        """The unit; each process unpickles it once.
+
+        PySpark has its workers collect garbage after every task, and a collection walks all that a worker has loaded:
+        most of what a task on a few records would cost. What is there once a unit is loaded stays as long as the worker
+        does, so it is put out of the collector's sight.
+        """
         if self.digest not in _units:
             os.environ.update(self.environment)
             _units[self.digest] = unpickled(self.payload)
+            gc.collect()
+            gc.freeze()
         return _units[self.digest]
 
     @cached_property
