@@ -83,10 +83,8 @@ class Call:
 
 def call_at(text: SourceText, location: Location) -> Call | None:
     """The call that was made at a place; None if it cannot be told."""
-    found: list[tuple[ast.Call, ast.FunctionDef | ast.AsyncFunctionDef | None]] = []
-    for statement in text.body:
-        if statement.lineno <= location.line <= (statement.end_lineno or statement.lineno):
-            found += _calls(statement, None)
+    line = location.line if location.end is None else location.end[0]
+    found = [call for statement in text.body for call in _calls(statement, None, line)]
     if location.end is not None:
         found = [(call, around) for call, around in found if (call.end_lineno, call.end_col_offset) == location.end]
     else:
@@ -114,13 +112,16 @@ def names_in(part: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
 
 
 def _calls(
-    part: ast.AST, around: ast.FunctionDef | ast.AsyncFunctionDef | None
+    part: ast.AST, around: ast.FunctionDef | ast.AsyncFunctionDef | None, line: int
 ) -> Iterator[tuple[ast.Call, ast.FunctionDef | ast.AsyncFunctionDef | None]]:
+    """The calls that are written on a line, or around it, with the function that each is in."""
+    if isinstance(part, (ast.stmt, ast.expr)) and not part.lineno <= line <= (part.end_lineno or part.lineno):
+        return
     if isinstance(part, ast.Call):
         yield part, around
     inside = part if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) else around
     for child in ast.iter_child_nodes(part):
-        yield from _calls(child, inside)
+        yield from _calls(child, inside, line)
 
 
 def _begun(call: ast.Call) -> tuple[ast.Call, ...]:
