@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from bench import deletion, kafka, memory, recalculation, report, small_batches, startup, throughput
+from bench import deletion, kafka, latency, memory, recalculation, report, small_batches, startup, throughput
 from bench.processes import ROOT
 from bench.scale import FULL, QUICK
 
@@ -28,6 +28,7 @@ MEASUREMENTS: Final[dict[str, Measure]] = {
     "small-batches": small_batches.measure,
     "deletion": deletion.measure,
     "startup": startup.measure,
+    "latency": latency.measure,
     "recalculation": recalculation.measure,
     "memory": memory.measure,
     "kafka": kafka.measure,

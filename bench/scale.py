@@ -26,6 +26,8 @@ class Scale:
         settling: Small batches after which Spark has removed what the ones before needed; it keeps the files of 100
             and those of the last snapshot before them, which is taken every few batches.
         first_runs: How often the time to the first record is taken.
+        single_records: Records that are sent one by one to a running service.
+        outputs: How many outputs that service has, few and many.
         recalculated_batches: Batches of `batch_records` that an edited service has behind it.
         memory_records: Records of the smaller memory run; the larger has four times as many.
         memory_keys: Distinct keys of both.
@@ -44,6 +46,8 @@ class Scale:
     table_keys: int
     settling: int
     first_runs: int
+    single_records: int
+    outputs: tuple[int, int]
     recalculated_batches: int
     memory_records: int
     memory_keys: int
@@ -63,6 +67,8 @@ FULL: Final = Scale(
     table_keys=1_000_000,
     settling=160,
     first_runs=3,
+    single_records=30,
+    outputs=(1, 6),
     recalculated_batches=5,
     memory_records=4_000_000,
     memory_keys=100_000,
@@ -83,6 +89,8 @@ QUICK: Final = Scale(
     table_keys=10_000,
     settling=2,
     first_runs=1,
+    single_records=3,
+    outputs=(1, 2),
     recalculated_batches=3,
     memory_records=20_000,
     memory_keys=1_000,

@@ -11,6 +11,7 @@ from everstate import col
 TOTALS: Final = "totals"
 ACCOUNTS: Final = "accounts"
 COPY: Final = "accounts-copy"
+SEVERAL: Final = "several"
 
 
 def totals(url: str, name: str = TOTALS) -> es.Service:
@@ -44,3 +45,18 @@ def accounts(url: str) -> es.Service:
     app = es.Service("accounts", log=url)
     app.table(ACCOUNTS, key="account", schema={"account": str, "owner": str, "balance": int}).to(COPY)
     return app
+
+
+def several(url: str, outputs: int) -> es.Service:
+    """As many outputs as asked for, each with other totals of the same payments."""
+    app = es.Service(SEVERAL, log=url)
+    payments = app.stream(TOPIC, schema={"customer": str, "amount": int})
+    for number in range(outputs):
+        counted = payments.filter(col("amount") >= number)
+        counted.group_by("customer").agg(n=es.count(), total=col("amount").sum()).to(numbered(number))
+    return app
+
+
+def numbered(number: int) -> str:
+    """The name of one output of `several`."""
+    return f"totals-{number}"
