@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from everstate import testing
     from everstate.dsl.aggregates import collect, count, median, quantile, top_k
+    from everstate.dsl.processor import list_, map_, value
     from everstate.dsl.service import Service
     from everstate.dsl.stream import Stream
     from everstate.dsl.table import Table
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from everstate.errors import EverstateError
     from everstate.fingerprints.declarations import declare
     from everstate.formats.descriptions import Avro, Protobuf
+    from everstate.kernels.operations.process.context import Context
     from everstate.kernels.operations.user_state import State
     from everstate.reading.frames import read_stream, read_table
 
 __all__ = [
     "Avro",
+    "Context",
     "EverstateError",
     "Protobuf",
     "Service",
@@ -42,7 +45,9 @@ __all__ = [
     "count",
     "declare",
     "hopping",
+    "list_",
     "lit",
+    "map_",
     "median",
     "quantile",
     "read_stream",
@@ -52,6 +57,7 @@ __all__ = [
     "testing",
     "top_k",
     "tumbling",
+    "value",
     "when",
 ]
 
@@ -60,6 +66,7 @@ __version__ = "0.1.0"
 # Spark starts half a dozen Python processes for a query, most of which need a module or two of ours. Whoever names one
 # of these gets it then, so that no process pays for what it does not use.
 _HOMES = {
+    "Context": "everstate.kernels.operations.process.context",
     "EverstateError": "everstate.errors",
     "Service": "everstate.dsl.service",
     "State": "everstate.kernels.operations.user_state",
@@ -68,6 +75,7 @@ _HOMES = {
     "declare": "everstate.fingerprints.declarations",
     **dict.fromkeys(("Window", "hopping", "session", "sliding", "tumbling"), "everstate.dsl.windows"),
     **dict.fromkeys(("collect", "count", "median", "quantile", "top_k"), "everstate.dsl.aggregates"),
+    **dict.fromkeys(("list_", "map_", "value"), "everstate.dsl.processor"),
     **dict.fromkeys(("Avro", "Protobuf"), "everstate.formats.descriptions"),
     **dict.fromkeys(("col", "lit", "when"), "polars"),
     **dict.fromkeys(("read_stream", "read_table"), "everstate.reading.frames"),

@@ -120,6 +120,13 @@ _STREAM: Final = (
         "suppress",
         "Rows of a stream are no changes. A table has it: group_by('id').agg(n=es.count()).suppress(until='10m').",
     ),
+    (
+        (
+            "applyinpandaswithstate flatmapgroupswithstate mapgroupswithstate ontimer processvalues punctuate schedule "
+            "timer transformvalues transformwithstate"
+        ),
+        "Use process(f, on_timer=g, states=[es.value('last', float)]), with f(row, ctx) and g(ctx).",
+    ),
     ("latest toktable totable", "Read the topic with app.table(), or publish it by key: .to('topic', key='id')"),
 )
 _TABLE: Final = (
@@ -172,7 +179,7 @@ _SERVICE: Final = (
     ("diff plan", "On the command line: everstate plan SERVICE.py"),
     ("generations rollback", "On the command line: everstate rollback SERVICE.py, everstate generations SERVICE.py"),
     ("get setting", "Use app.config(name, default)."),
-    ("timer", "Use apply(f, stateful=True) on a stream."),
+    ("schedule timer", "Timers belong to a key: stream.process(f, on_timer=g), with ctx.timer('name', at=...) in f."),
 )
 _DRIVER: Final = (
     ("append createinputtopic emit input pipeinput produce push put write", "Use driver.send('topic', key, value)."),
@@ -202,6 +209,10 @@ _MODULE: Final = (
     ),
     ("hoppingwindow sessionwindow slidingwindow tumblingwindow window", _WINDOW),
     ("coalesce concat datetime expr struct", "Expressions are Polars': import polars as pl"),
+    (
+        "liststate mapstate valuestate",
+        "A processor's states: es.value('last', float), es.list_('seen', str), es.map_('by_ward', int).",
+    ),
     ("udf", "Pass a plain function: map(f), filter(f)."),
     ("schema", "A schema is a dict of types, a dataclass, a TypedDict or an Arrow schema."),
 )

@@ -174,6 +174,7 @@ class Flow(Guiding, Displayed):
         partitions: int | None = None,
         format: Format = "json",  # noqa: A002 - the word users know
         on_change: OnChange = "recalculate",
+        sides: Mapping[str, str | None] | None = None,
     ) -> Self:
         """Declare an output: its own query, state and versions. Returns what is on the topic, to build on.
 
@@ -190,8 +191,11 @@ class Flow(Guiding, Displayed):
                 "migrate" that state: columns that a source has got are null in it, the functions given as `migrate=`
                 convert what is the user's own, and results are derived again. A sample of keys is recalculated first;
                 if it does not agree, or where state cannot be converted, the output is recalculated.
+            sides: The topic of each side of a processor before it, by name; None for one that goes nowhere. They are
+                streams, keyed like the processor's rows, with as many partitions as this output, and each micro-batch
+                is committed on all of them or on none.
         """
-        node = self.service.declare(self.node, topic, partitions, format, caller(), on_change)
+        node = self.service.declare(self.node, topic, partitions, format, caller(), on_change, sides)
         return self._with(node)
 
     def __getitem__(self, key: object) -> NoReturn:

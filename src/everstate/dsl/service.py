@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
@@ -16,7 +17,7 @@ from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.sources import contradiction, event_time, key_names
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
-from everstate.dsl.written import require_own_topics
+from everstate.dsl.written import require_own_topics, routes
 from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
 from everstate.errors.calls import explained_class
 from everstate.formats.values import on_topic, require_format
@@ -204,6 +205,7 @@ class Service(Guiding, Displayed):
         fmt: Format,
         location: Location | None,
         on_change: OnChange = "recalculate",
+        sides: object | None = None,
     ) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
@@ -224,6 +226,7 @@ class Service(Guiding, Displayed):
             format=on_topic(fmt, topic),
             partitions=partitions,
         )
+        output = replace(output, routes=routes(Unit.of(self.name, output), sides))
         require_own_topics(self.name, output, self._outputs)
         self._refuse_cycle(output)
         self._outputs.append(output)
@@ -244,11 +247,12 @@ class Service(Guiding, Displayed):
         return _latest(source) if output.kind is Kind.TABLE else source
 
     def _refuse_cycle(self, output: Output) -> None:
-        feeds = {other.topic: Unit.of(self.name, other).topics for other in [*self._outputs, output]}
+        units = [Unit.of(self.name, other) for other in [*self._outputs, output]]
+        feeds = {topic: unit.topics for unit in units for topic in unit.written}
         waiting, seen = list(feeds[output.topic]), set()
         while waiting:
             topic = waiting.pop()
-            if topic == output.topic:
+            if topic in units[-1].written:
                 raise DefinitionError(
                     f"output {output.topic!r} would feed itself",
                     location=output.location,

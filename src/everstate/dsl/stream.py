@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import polars as pl
 
-from everstate.dsl import operations, stateful
+from everstate.dsl import operations, processor, stateful
 from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
 from everstate.errors import UnsupportedError
@@ -14,12 +14,12 @@ from everstate.errors.calls import explained_class
 from everstate.location import caller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
     from everstate.dsl.table import Table
     from everstate.formats.descriptions import Format
-    from everstate.topology.nodes import OnChange
+    from everstate.topology.nodes import KeptState, OnChange
 
 
 @explained_class
@@ -179,9 +179,70 @@ class Stream(Flow):
         operations.refuse_migrate(migrate, caller())
         return self._with(operations.updated(self.node, fn, caller()))
 
+    def process(
+        self,
+        fn: Callable[..., Any] | type,
+        on_timer: Callable[..., Any] | None = None,
+        *,
+        schema: object | None = None,
+        sides: Mapping[str, object] | None = None,
+        states: Sequence[KeptState] = (),
+        wall_clock: bool | None = None,
+    ) -> Self:
+        """Call a function with each row, which keeps named states of the row's key, sets timers, and sends rows on.
+
+        The second argument is the `Context`: `ctx.key`, `ctx.time`, each state by its name, `ctx.timer(...)`,
+        `ctx.cancel(...)`, `ctx.forward(value, to=...)`. What the function returns is sent on as well, unless it is
+        None. Rows are seen in the order of arrival; those without a key are dropped and counted. If the function
+        raises, the row goes to the dead-letter topic, and all that it has changed, set and sent is undone; a timer for
+        which `on_timer` raises goes there with its key, name and time, and does not fire again.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> readings = app.stream("readings", key="patient", schema={"pulse": int})
+            >>> def rising(row, ctx):
+            ...     before = ctx.last.get(0)
+            ...     ctx.last.set(row["pulse"])
+            ...     return {"by": row["pulse"] - before} if before and row["pulse"] > before else None
+            >>> _ = readings.process(rising, schema={"by": int}, states=[es.value("last", int)]).to("rises")
+            >>> driver = es.testing.Driver(app)
+            >>> for pulse in (70, 75, 72):
+            ...     driver.send("readings", "ada", {"pulse": pulse})
+            >>> [record.value for record in driver.records("rises")]
+            [{'by': 5}]
+
+        Args:
+            fn: (row, ctx) -> value or None; or a class, or an object, with a method `process(row, ctx)` and, if it sets
+                timers, `on_timer(ctx)`. Attributes of the object cannot be set while it processes: keep a state.
+            on_timer: (ctx) -> value or None, called when a timer is due.
+            schema: What comes out, as for a source; else the function's return annotation.
+            sides: Further ways out, by name: what their rows are. `to(sides=...)` gives each its topic.
+            states: What is kept of each key: `es.value`, `es.list_`, `es.map_`.
+            wall_clock: Whether timers may go by the wall clock, which is then recorded every second. By default if the
+                code of the functions has the word "wall" as a text of its own, as `clock="wall"` is.
+        """
+        made = processor.processed(
+            self.node,
+            fn,
+            on_timer,
+            schema=schema,
+            sides=sides,
+            states=states,
+            wall_clock=wall_clock,
+            location=caller(),
+        )
+        return self._with(made)
+
     @overload
     def to(
-        self, topic: str, *, partitions: int | None = ..., format: Format = ..., on_change: OnChange = ...
+        self,
+        topic: str,
+        *,
+        partitions: int | None = ...,
+        format: Format = ...,
+        on_change: OnChange = ...,
+        sides: Mapping[str, str | None] | None = ...,
     ) -> Self: ...
 
     @overload
@@ -193,6 +254,7 @@ class Stream(Flow):
         partitions: int | None = ...,
         format: Format = ...,
         on_change: OnChange = ...,
+        sides: Mapping[str, None] | None = ...,
     ) -> Table: ...
 
     def to(
@@ -217,7 +279,7 @@ class Stream(Flow):
         Args:
             topic: The topic, and the output's name.
             key: A column or expression that names the record, or several.
-            declared: As for `Flow.to`: partitions, format, on_change.
+            declared: As for `Flow.to`: partitions, format, on_change, sides.
         """
         if key is None:
             return super().to(topic, **declared)

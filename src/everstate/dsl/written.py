@@ -3,16 +3,73 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from everstate.errors import DefinitionError, NameClashError
+from everstate.dsl.arguments import shown
+from everstate.errors import DefinitionError, NameClashError, UnsupportedError
+from everstate.errors.calls import suggestion
 from everstate.schema.topic_names import check_topic_name
+from everstate.topology.nodes import Kind
 from everstate.topology.unit import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from everstate.location import Location
     from everstate.topology.nodes import Output
+
+
+def routes(unit: Unit, given: object | None) -> tuple[tuple[str, str], ...]:
+    """Which topic each side of the processors before an output goes to.
+
+    Args:
+        unit: The output.
+        given: What the user passed as `sides=`: a topic by name, None for a side that goes nowhere.
+
+    Raises:
+        DefinitionError: If a side is left out or unknown, or the output is a table, which may be corrected.
+    """
+    location = unit.output.location
+    declared = [side.name for node in unit.nodes for side in node.exits]
+    if given is not None and not isinstance(given, Mapping):
+        raise DefinitionError(
+            f"sides={shown(given)} is not a dict of topics", location=location, hint="sides={'audit': 'alarm-audit'}"
+        )
+    named: Mapping[Any, Any] = given or {}
+    _require_all(declared, named, location)
+    found = tuple((side, topic) for side, topic in sorted(named.items()) if topic is not None)
+    for _, topic in found:
+        check_topic_name(topic, location=location)
+    if found and unit.output.kind is Kind.TABLE:
+        raise UnsupportedError(
+            "a table is corrected when a new version takes over, and what a side has published stands: they cannot be "
+            "one output",
+            location=location,
+            hint="Publish the processor's rows first, .to('topic', sides=...), and build on what that returns.",
+        )
+    return found
+
+
+def _require_all(declared: list[str], named: Mapping[Any, Any], location: Location | None) -> None:
+    """Each side has its place, and each place its side."""
+    for name, times in Counter(declared).items():
+        if times > 1:
+            raise NameClashError(
+                f"two processors have a side named {name!r}", location=location, hint="Give one of them another name."
+            )
+        if name not in named:
+            raise DefinitionError(
+                f"the side {name!r} of the processor goes nowhere",
+                location=location,
+                hint=f"Give it a topic: .to('topic', sides={{{name!r}: 'topic-{name}'}}); None leaves it out.",
+            )
+    for side in named:
+        if side not in declared:
+            there = f"Processors before this output have: {', '.join(declared) or 'none'}."
+            raise DefinitionError(
+                f"there is no side {shown(side)}", location=location, hint=f"{suggestion(side, declared)}{there}"
+            )
 
 
 def require_own_topics(service: str, output: Output, others: Sequence[Output]) -> None:

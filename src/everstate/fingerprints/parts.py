@@ -21,13 +21,13 @@ from everstate.topology.functions import Function
 from everstate.topology.nodes import Keying
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from everstate.fingerprints.code.sources import FunctionNode
     from everstate.fingerprints.prints import PartKind
     from everstate.location import Location
     from everstate.topology.aggregates import Leaf
-    from everstate.topology.nodes import Aggregate, Node
+    from everstate.topology.nodes import Aggregate, Exit, KeptState, Node
 
 #: How the calls in an aggregate work, as for the semantics of a node; those that are not here always worked so.
 _CALLS: Final[dict[str, int]] = {"mean": 2, "var": 2, "std": 2}
@@ -90,11 +90,13 @@ class PartReader:
 
     def _field(self, node: Node, name: str) -> Iterator[RawPart]:
         value = getattr(node, name)
-        if value is None or (isinstance(value, tuple) and not value):
+        written_to = name == "topic" and node.inputs
+        if value is None or (isinstance(value, tuple) and not value) or written_to:
             return
         if name == "topic":
-            if not node.inputs:
-                yield RawPart("topic", "topic", atom(value), value)
+            yield RawPart("topic", "topic", atom(value), value)
+        elif name in _PROCESSOR:
+            yield from _PROCESSOR[name](value)
         elif name == "format":
             yield RawPart("format", "schema", meaning(node.record, value), str(value))
         elif name == "declared":
@@ -175,6 +177,29 @@ class PartReader:
         reach = Reach(self._location)
         reach.package(name)
         self.packages.update(reach.packages)
+
+
+def _states(states: tuple[KeptState, ...]) -> Iterator[RawPart]:
+    for state in states:
+        yield RawPart(f"state {state.name}", "parameter", state.meaning, str(state))
+
+
+def _exits(exits: tuple[Exit, ...]) -> Iterator[RawPart]:
+    for side in exits:
+        yield RawPart(f"side {side.name}", "schema", side.schema.to_json(), f"{side.name}: {side.schema}")
+
+
+def _routes(routes: tuple[tuple[str, str], ...]) -> Iterator[RawPart]:
+    for side, topic in routes:
+        yield RawPart(f"side {side}", "parameter", [atom(side), atom(topic)], f"{side} to {topic}")
+
+
+#: By field, the parts of processors and of where their sides go: each by its own name.
+_PROCESSOR: Final[dict[str, Callable[[Any], Iterator[RawPart]]]] = {
+    "states": _states,
+    "exits": _exits,
+    "routes": _routes,
+}
 
 
 def _with_leaves(tree: Tree, leaves: dict[str, Tree]) -> Tree:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from everstate.fingerprints.declarations import declaration_of
 from everstate.kernels.pages.page_store import MemoryPages
-from everstate.kernels.parcel import DEAD_LETTERS, OUT, RECORDS
+from everstate.kernels.parcel import DEAD_LETTERS, OUT, RECORDS, SIDES
 from everstate.kernels.pipeline import ShardStages, ingested, run_stages
 from everstate.kernels.rows import KEY, OFF, OP, PART, TOPIC, TS, user_columns
 from everstate.topology.functions import Function
 from everstate.topology.names import node_names
+from everstate.topology.nodes import Kind
 from everstate.topology.unit import silenced
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ class StepDigests:
         for parcel in leaving:
             if parcel.stage == OUT and parcel.port == RECORDS:
                 out += map(repr, parcel.frame.select("key", "value", "ts").iter_rows())
+            elif parcel.stage == OUT and parcel.port >= SIDES:
+                side = self._unit.sides[parcel.port - SIDES]
+                if side.kind is Kind.STREAM:  # a table by position has letters, whose reasons name lines of code
+                    out += (f"{side.topic} {row!r}" for row in parcel.frame.select("key", "value", "ts").iter_rows())
             elif parcel.stage == OUT and parcel.port == DEAD_LETTERS:
                 out += map(repr, parcel.frame.select(TOPIC, PART, OFF).unique().iter_rows())
         for number, rows in self._rows.items():

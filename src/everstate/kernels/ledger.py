@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from everstate.topology.nodes import Node
     from everstate.topology.unit import Unit
 
-#: A dead letter: the record's position, what it held, why it could not be processed, and in which step.
+#: A dead letter: the record's position, what it held, why it could not be processed, and in which step; and which of
+#: the timers that the record had set, if it was one of those.
 DEAD: Final[dict[str, pl.DataType]] = {
     TOPIC: pl.UInt16(),
     PART: pl.Int32(),
@@ -28,6 +29,7 @@ DEAD: Final[dict[str, pl.DataType]] = {
     "value": pl.Binary(),
     "reason": pl.String(),
     "step": pl.String(),
+    "timer": pl.String(),
 }
 _NO_LETTERS: Final = pl.DataFrame(schema=DEAD)
 
@@ -82,7 +84,8 @@ class Ledger:
         """Record rows that cannot be processed; retractions failed when they were added, so they do not count.
 
         Args:
-            rows: A rows frame; or one that has `value`, the record's raw bytes, and no `$op`.
+            rows: A rows frame; or one that has `value`, the record's raw bytes, and no `$op`. For timers it also has
+                `timer`, the name, and their times as `$ts`.
             reasons: Why, by row.
             node: In which step.
         """
@@ -91,6 +94,7 @@ class Ledger:
             value.alias("value"),
             pl.Series("reason", [stable(reason) for reason in reasons], dtype=pl.String),
             pl.lit(self.step_of(node)).alias("step"),
+            rows["timer"] if "timer" in rows.columns else pl.lit(None, pl.String).alias("timer"),
         )
         if OP in frame.columns:
             frame = frame.filter(pl.col(OP) > 0)
@@ -106,6 +110,10 @@ class Ledger:
         """Put records (key, value, ts) on a further topic of the output; see `Unit.sides`."""
         if records.height:
             self._aside.setdefault(topic, []).append(records)
+
+    def route(self, side: str) -> str | None:
+        """The topic to which rows of a processor's side go; None if they go nowhere."""
+        return None if self._unit is None else dict(self._unit.output.routes).get(side)
 
     def sides(self) -> dict[str, pl.DataFrame]:
         """The records for further topics so far."""

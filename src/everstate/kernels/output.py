@@ -16,6 +16,8 @@ from everstate.schema.partitioner import partition_of
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
+    from everstate.formats.descriptions import Format
+    from everstate.schema.schema import Schema
     from everstate.topology.nodes import Output, Side
     from everstate.topology.unit import Unit
 
@@ -40,8 +42,7 @@ def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.Dat
     if rows.is_empty():
         return pl.DataFrame(schema=RECORD)
     if node.kind is Kind.STREAM:
-        rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
-        return _records(rows, _values(node, rows))
+        return stream_records(rows, node.record, node.format)
     if settled:
         gone, added = rows.filter(pl.col(OP) < 0), rows.filter(pl.col(OP) > 0)
     else:
@@ -50,7 +51,7 @@ def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.Dat
         gone = gone.join(added[[KEY]], on=KEY, how="anti")
     records = []
     if added.height:
-        records.append(_records(added, _values(node, added)))
+        records.append(_records(added, _values(added, node.record, node.format)))
     if gone.height:
         records.append(_records(gone, pl.Series([None], dtype=pl.Binary).new_from_index(0, gone.height)))
     return _in_order(pl.concat(records)) if records else pl.DataFrame(schema=RECORD)
@@ -74,11 +75,23 @@ def _in_order(records: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([ordered, again])[numbers]
 
 
-def _values(node: Output, rows: pl.DataFrame) -> pl.Series:
-    if not node.record.names and node.format == "json":
+def stream_records(rows: pl.DataFrame, schema: Schema, fmt: Format) -> pl.DataFrame:
+    """The records of a stream's rows, in order of their stream time and position.
+
+    Args:
+        rows: The rows.
+        schema: The columns of their values.
+        fmt: How those are written.
+    """
+    rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
+    return _records(rows, _values(rows, schema, fmt))
+
+
+def _values(rows: pl.DataFrame, schema: Schema, fmt: Format) -> pl.Series:
+    if not schema.names and fmt == "json":
         # Polars knows no frame that has rows but no columns.
         return pl.repeat(b"{}", rows.height, dtype=pl.Binary, eager=True)
-    return encode_values(rows, node.record, node.format)
+    return encode_values(rows, schema, fmt)
 
 
 def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:
@@ -116,15 +129,20 @@ def with_headers(records: pl.DataFrame, service: str, generation: str) -> pl.Dat
 def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:
     """Dead letters as records of their topic, a table keyed by (topic, partition, offset).
 
-    A record that failed in several steps has one entry, that of the first step by name.
+    A record that failed in several steps has one entry, that of the first step by name. A timer has an entry of its
+    own, by the record that has set it, its name and its time.
     """
-    distinct = letters.sort(TOPIC, PART, OFF, "step", "reason").unique(
-        [TOPIC, PART, OFF], keep="first", maintain_order=True
+    due = pl.when(pl.col("timer").is_not_null()).then(pl.col(TS)).alias("due")
+    distinct = (
+        letters.with_columns(due)
+        .sort(TOPIC, PART, OFF, "timer", "due", "step", "reason")
+        .unique([TOPIC, PART, OFF, "timer", "due"], keep="first", maintain_order=True)
     )
     keys, values = [], []
     for row in distinct.iter_rows(named=True):
         place = (unit.topics[row[TOPIC]], row[PART], row[OFF])
-        keys.append(place_key(place))
+        timer = () if row["timer"] is None else (row["timer"], row[TS])
+        keys.append(place_key((*place, *timer)))
         values.append(letter(place, row["reason"], row["step"], row[KEY], _readable(row["value"])))
     return pl.DataFrame({"key": keys, "value": values, "ts": distinct[TS]}, schema=RECORD)
 
@@ -147,8 +165,8 @@ def side_records(
     return addressed(records, partitions, service, generation, turn=turn)
 
 
-def place_key(place: tuple[str, int, int]) -> bytes:
-    """The key of what is said of a record: its topic, partition and offset."""
+def place_key(place: tuple[str | int, ...]) -> bytes:
+    """The key of what is said of a record: its topic, partition and offset; of a timer, also its name and time."""
     return json.dumps(place, separators=(",", ":"), ensure_ascii=False).encode()
 
 

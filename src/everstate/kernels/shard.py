@@ -65,8 +65,8 @@ class Shard:
         self.times_before: dict[str, int | None] = dict(self.stream_times)
         self.marks: pl.DataFrame | None = None
         self._sliced = {
-            int(node): Slices(pages, int(node) * SLOTS, self._policy, plain)
-            for node, plain in known.get("sliced", {}).items()
+            name: Slices(pages, _first_store(name), self._policy, plain)
+            for name, plain in known.get("sliced", {}).items()
         }
         self._directories = {int(store): Directory.from_json(text) for store, text in known.get("stores", {}).items()}
         self._stores: dict[int, KeyedStore | GroupedStore] = {}
@@ -90,11 +90,12 @@ class Shard:
             self._stores[number] = kind(self.pages, number, directory, self._policy)
         return self._stores[number]
 
-    def sliced(self, node: int) -> Slices:
+    def sliced(self, node: int, slot: int = 0) -> Slices:
         """The stores of a node, apart by time."""
-        if node not in self._sliced:
-            self._sliced[node] = Slices(self.pages, node * SLOTS, self._policy)
-        return self._sliced[node]
+        name = f"{node}/{slot}" if slot else str(node)
+        if name not in self._sliced:
+            self._sliced[name] = Slices(self.pages, _first_store(name), self._policy)
+        return self._sliced[name]
 
     def passing(self, ledger: Ledger | None = None) -> Shard:
         """A shard for what is over before the micro-batch is: it begins empty, and nobody keeps it.
@@ -131,5 +132,11 @@ class Shard:
         stores = {str(number): directory.to_json() for number, directory in self._directories.items()}
         books: dict[str, Any] = {"stream_times": self.stream_times, "stores": stores}
         if self._sliced:
-            books["sliced"] = {str(node): slices.close() for node, slices in self._sliced.items()}
+            books["sliced"] = {name: slices.close() for name, slices in self._sliced.items()}
         return json.dumps(books, sort_keys=True).encode()
+
+
+def _first_store(name: str) -> int:
+    """The number of the first store of a node's slices, from how the bookkeeping calls them."""
+    node, _, slot = name.partition("/")
+    return int(node) * SLOTS + int(slot or 0)

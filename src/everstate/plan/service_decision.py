@@ -43,12 +43,17 @@ def decide(
     _check(prints, options)
     ordered = _topological(prints)
     made: dict[str, Action] = {}
+    writers = _writers(prints)
     for described in ordered:
         decision = OutputDecision(
             new=described,
             facts=outputs.get(described.output, OutputFacts()),
             sources={topic: sources[topic] for topic in source_topics(described) if topic in sources},
-            upstream={topic: made[topic] for topic in source_topics(described) if topic in made},
+            upstream={
+                topic: made[writers[topic].output]
+                for topic in source_topics(described)
+                if topic in writers and writers[topic].output in made
+            },
             on_change=(on_change or {}).get(described.output, "recalculate"),
             options=options,
         )
@@ -71,9 +76,14 @@ def _check(prints: Sequence[UnitPrint], options: Options) -> None:
                 )
 
 
+def _writers(prints: Sequence[UnitPrint]) -> dict[str, UnitPrint]:
+    """Who writes a topic."""
+    return {topic: described for described in prints for topic in (described.output, *described.sides)}
+
+
 def _topological(prints: Sequence[UnitPrint]) -> list[UnitPrint]:
     """Outputs in the order of their declaration, but each after those that it reads."""
-    declared = {described.output: described for described in prints}
+    declared = _writers(prints)
     ordered: dict[str, UnitPrint] = {}
     entered: set[str] = set()
 
@@ -105,5 +115,9 @@ def _retired(declared: list[UnitPrint], outputs: Mapping[str, OutputFacts], opti
             discards=facts.pending.generation if facts.pending else None,
             keys=facts.keys if old.kind == "table" else 0,
             keep_topic=options.keep_topic,
-            readers=tuple(described.output for described in declared if old.output in source_topics(described)),
+            readers=tuple(
+                described.output
+                for described in declared
+                if not {old.output, *old.sides}.isdisjoint(source_topics(described))
+            ),
         )

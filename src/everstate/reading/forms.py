@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from everstate.formats.descriptions import Format
     from everstate.schema.keys import KeySpec
     from everstate.schema.types import DataType
-    from everstate.topology.nodes import Output, Source
+    from everstate.topology.nodes import Output, Routed, Source
 
 TIMESTAMP: Final = "$timestamp"
 PARTITION: Final = "$partition"
@@ -141,6 +141,9 @@ def of_service(service: Service, topic: str) -> DeclaredForm | None:
         ConfigurationError: If it does neither.
     """
     units = service.units()
+    for unit in units:
+        if topic in unit.routed:
+            return _of_node(unit.routed[topic], unit.routed[topic].record)
     if topic in {name for unit in units for name in unit.written if name != unit.output.topic}:
         return None
     for unit in units:
@@ -148,7 +151,7 @@ def of_service(service: Service, topic: str) -> DeclaredForm | None:
             return _of_node(unit.output, unit.output.record)
     readings = [source for unit in units for source in unit.sources if source.topic == topic]
     if not readings:
-        known = sorted({name for unit in units for name in (*unit.topics, unit.output.topic)})
+        known = sorted({name for unit in units for name in (*unit.topics, unit.output.topic, *unit.routed)})
         raise ConfigurationError(
             f"service {service.name!r} neither reads nor writes topic {topic!r}",
             hint=f"Its topics are: {', '.join(known) or 'none'}. Give the columns themselves with schema=, or leave "
@@ -158,5 +161,5 @@ def of_service(service: Service, topic: str) -> DeclaredForm | None:
     return _of_node(readings[0], Schema(tuple(fields.values()), scalar=readings[0].declared.scalar))
 
 
-def _of_node(node: Output | Source, schema: Schema) -> DeclaredForm:
+def _of_node(node: Output | Source | Routed, schema: Schema) -> DeclaredForm:
     return DeclaredForm(node.key, schema, node.format)

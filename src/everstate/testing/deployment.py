@@ -103,7 +103,7 @@ class Deployment:
         Raises:
             EverstateError: If that cannot be done; this object is of no use then.
         """
-        made = {output.topic for output in service.outputs}
+        made = {topic for unit in service.units() for topic in (unit.output.topic, *unit.routed)}
         for topic in sorted({topic for unit in service.units() for topic in unit.topics} - made):
             self.topics.ensure(topic)
         if self._lease is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from everstate.formats.descriptions import Format
     from everstate.schema.schema import Schema
-    from everstate.topology.nodes import Output, Source
+    from everstate.topology.nodes import Output, Routed, Source
     from everstate.topology.unit import Unit
 
 
@@ -35,13 +35,16 @@ class Schemas:
         self._sources: dict[str, list[Source]] = {}
         self._outputs: dict[str, list[Output]] = {}
         self._plain: set[str] = set()
-        self._sides: set[str] = set()
+        self._sides: dict[str, list[Routed]] = {}
 
     def learn(self, units: Iterable[Unit]) -> None:
         """Add what a version declares; it is tried before what is known already."""
         for unit in units:
             self._outputs.setdefault(unit.output.topic, []).insert(0, unit.output)
-            self._sides.update(side.topic for side in unit.sides)
+            for side in unit.sides:
+                self._sides.setdefault(side.topic, [])
+            for topic, routed in unit.routed.items():
+                self._sides[topic].insert(0, routed)
             for source in unit.sources:
                 self._sources.setdefault(source.topic, []).insert(0, source)
 
@@ -114,8 +117,8 @@ class Schemas:
             others.append(found)
         return others[0] if others else _plain_value(data)
 
-    def _known(self, topic: str) -> list[Output | Source]:
-        return [*self._outputs.get(topic, []), *self._sources.get(topic, [])]
+    def _known(self, topic: str) -> list[Output | Source | Routed]:
+        return [*self._outputs.get(topic, []), *self._sides.get(topic, []), *self._sources.get(topic, [])]
 
 
 def _has_fields(data: bytes, schema: Schema) -> bool:

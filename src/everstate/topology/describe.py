@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.names import node_names
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def unit_json(unit: Unit, texts: Mapping[int, str]) -> dict[str, Any]:
         "kind": str(unit.output.kind),
         "key": list(unit.output.key.names),
         "value": {field.name: str(field.type.name) for field in unit.output.record.fields},
-        "topics": {"read": list(unit.topics), "written": [unit.output.topic, dead_letter_topic(unit.output.topic)]},
+        "topics": {"read": list(unit.topics), "written": list(unit.written)},
         "stages": [
             {"number": stage, "nodes": [_node_json(unit, n, names, texts) for n, _ in unit.members(stage)]}
             for stage in range(unit.depth + 1)
@@ -105,6 +104,8 @@ def _unit_lines(unit: Unit, texts: Mapping[int, str]) -> list[str]:
         for number, node in unit.members(stage):
             after = ", ".join(names[edge.target] for edge in unit.out_of(number))
             lines.append(f"    {names[number]}: {_phrase(node)}" + (f" -> {after}" if after else ""))
+            if node is output:
+                lines += [f"      {side} to {topic}" for side, topic in output.routes]
             if number in texts and not (node.endpoint or node.traits.holds_source):
                 lines.append(f"      {' '.join(texts[number].split())}")
     if unit.order_sensitive:

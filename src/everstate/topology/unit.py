@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes.node import Kind
+from everstate.topology.nodes.processor import Routed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,6 +108,16 @@ class Unit:
     def sides(self) -> tuple[Side, ...]:
         """The further topics that it writes to, by name."""
         return tuple(sorted({side for node in self.nodes for side in node.sides}, key=lambda side: side.topic))
+
+    @cached_property
+    def routed(self) -> dict[str, Routed]:
+        """The sides of processors, by topic."""
+        exits = {side.name: (node.key, side.schema) for node in self.nodes for side in node.exits}
+        return {
+            topic: Routed(key, schema.without(key.names))
+            for name, topic in self.output.routes
+            for key, schema in [exits[name]]
+        }
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -15,10 +15,11 @@ from tests.unit.dsl.right_calls import RIGHT_CALLS
 from tests.unit.dsl.wrong_arguments import WRONG_ARGUMENTS
 from tests.unit.dsl.wrong_functions import WRONG_FUNCTIONS
 from tests.unit.dsl.wrong_names import WRONG_NAMES
+from tests.unit.dsl.wrong_processors import RIGHT_PROCESSORS, WRONG_PROCESSORS
 from tests.unit.dsl.wrong_windows import RIGHT_WINDOWS, WRONG_WINDOWS
 
-WRONG_CALLS = [*WRONG_FUNCTIONS, *WRONG_ARGUMENTS, *WRONG_NAMES, *WRONG_WINDOWS]
-TAKEN = [*RIGHT_CALLS, *RIGHT_WINDOWS]
+WRONG_CALLS = [*WRONG_FUNCTIONS, *WRONG_ARGUMENTS, *WRONG_NAMES, *WRONG_WINDOWS, *WRONG_PROCESSORS]
+TAKEN = [*RIGHT_CALLS, *RIGHT_WINDOWS, *RIGHT_PROCESSORS]
 
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 

@@ -67,7 +67,6 @@ _FLOW_NAMES = [
     "distinct",
     "dropDuplicates",
     "unique",
-    "process",
     "transform",
     "leftJoin",
     "outerJoin",
@@ -97,8 +96,8 @@ def _absent_calls() -> list[Wrong]:
             for name in _FLOW_NAMES
         ]
     others = {
-        "stream": (events, "joinLookup union concat toTable"),
-        "table": (orders, "union concat toStream joinAsof unionAll"),
+        "stream": (events, "joinLookup union concat toTable transformWithState processValues schedule"),
+        "table": (orders, "union concat toStream joinAsof unionAll process"),
         "grouped": (_group, "sum count mean collect head windowedBy to filter aggregat apply len"),
         "service": (
             lambda: app,

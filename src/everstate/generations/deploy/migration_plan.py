@@ -86,7 +86,7 @@ def standing_letters(
     """
     kept = []
     for place, (key, value) in enumerate(letters.select("key", "value").iter_rows()):
-        topic, partition, offset = json.loads(key)
+        topic, partition, offset, *_timer = json.loads(key)
         if offset >= end.get(topic, {}).get(partition, 0):
             continue
         step = str(json.loads(value).get("step"))

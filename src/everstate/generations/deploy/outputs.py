@@ -50,7 +50,7 @@ class PreparedOutput:
 
 def levels(units: Sequence[Unit]) -> dict[str, int]:
     """The level of every output: those that it reads from have a lower one. Lower ones come first."""
-    by_topic = {unit.output.topic: unit for unit in units}
+    by_topic = {topic: unit for unit in units for topic in unit.written}
     known: dict[str, int] = {}
 
     def level(unit: Unit) -> int:

@@ -109,8 +109,9 @@ def make_plan(
         carried = service.on_change.get(name, "recalculate") != "recalculate"
         facts[name] = _checked(facts[name], unit, prints[name], histories.get(name), net, carried=carried)
     topics = {topic for unit in units.values() for topic in unit.topics}
+    made = {topic for unit in units.values() for topic in unit.written}
     sources = {
-        topic: _source_facts(topic, site.log, load(site.log, service.name, site.home, topic), outputs=set(units))
+        topic: _source_facts(topic, site.log, load(site.log, service.name, site.home, topic), outputs=made)
         for topic in sorted(topics)
     }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)

@@ -64,7 +64,7 @@ class State:
             default: What to return if there is none.
         """
         value = self._values(key).get(key, _MISSING)
-        return default if value is _MISSING else _copied(value)
+        return default if value is _MISSING else copied(value)
 
     def set(self, key: str, value: Any) -> None:
         """Remember a copy of a value under a key.
@@ -73,9 +73,9 @@ class State:
             StateValueError: If the value is of a type that cannot be stored.
         """
         values = self._values(key)
-        copied = _checked(value, f"state.set({key!r})")
+        kept = storable(value, f"state.set({key!r})")
         self._journal(key, values)
-        values[key] = copied
+        values[key] = kept
 
     def exists(self, key: str) -> bool:
         """Whether there is a value under a key."""
@@ -161,7 +161,7 @@ def checked(values: Any, where: str) -> dict[str, Any]:
     """
     if type(values) is not dict:
         raise StateValueError(f"{where}: the state of a key is a dict, not {_name(values)}", hint="Return a dict.")
-    found: dict[str, Any] = _checked(values, where)
+    found: dict[str, Any] = storable(values, where)
     return found
 
 
@@ -180,7 +180,7 @@ def decode(blob: bytes) -> dict[str, Any]:
     return {key: _read(value) for key, value in json.loads(blob).items()}
 
 
-def _checked(value: Any, where: str, depth: int = 0) -> Any:
+def storable(value: Any, where: str, depth: int = 0) -> Any:
     """A copy that holds only what can be written, in the form in which it will be read back."""
     kind = type(value)
     if kind is int and value.bit_length() > MAX_BITS:
@@ -190,12 +190,12 @@ def _checked(value: Any, where: str, depth: int = 0) -> Any:
     if depth >= MAX_DEPTH:
         raise StateValueError(f"{where}: nested deeper than {MAX_DEPTH} levels, or holding itself")
     if kind is list:
-        return [_checked(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value)]
+        return [storable(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value)]
     if kind is dict:
         for key in value:
             if type(key) is not str:
                 raise StateValueError(f"{where}: a dict with a key of type {_name(key)}", hint="Use str keys.")
-        return {key: _checked(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
+        return {key: storable(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
     if kind is datetime:
         return _fixed(value)
     raise StateValueError(f"{where}: a value of type {_name(value)} cannot be stored", hint=_SUPPORTED)
@@ -208,11 +208,12 @@ def _fixed(value: datetime) -> datetime:
     return value.replace(tzinfo=zone, fold=0)
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A copy that can be changed freely."""
     if type(value) is list:
-        return [_copied(item) for item in value]
+        return [copied(item) for item in value]
     if type(value) is dict:
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: copied(item) for key, item in value.items()}
     return value
 
 

@@ -99,12 +99,14 @@ class Sheet:
         cards = {unit.output.topic: _card(unit, (wording or {}).get(unit.output.topic, {})) for unit in units}
         topics: dict[str, str] = {}
         arrows: dict[tuple[str, str], Arrow] = {}
+        writers = {side.topic: unit.output.topic for unit in units for side in unit.sides}
         for unit in units:
             for source in unit.sources:
-                arrow = Arrow(source.topic, unit.output.topic, _spread(source, known.get(source.topic)))
-                arrows.setdefault((source.topic, unit.output.topic), arrow)
-                if source.topic not in cards:
-                    topics.setdefault(source.topic, str(source.kind))
+                start = writers.get(source.topic, source.topic)
+                arrow = Arrow(start, unit.output.topic, _spread(source, known.get(source.topic)))
+                arrows.setdefault((start, unit.output.topic), arrow)
+                if start not in cards:
+                    topics.setdefault(start, str(source.kind))
         return cls(topics, cards, tuple(arrows.values()))
 
 
@@ -117,7 +119,8 @@ def _spread(source: Node, partitions: int | None) -> str:
 def _card(unit: Unit, wording: Mapping[int, tuple[Phrase, ...]]) -> Card:
     output = unit.output
     about = f"{output.kind}, by {', '.join(output.key.names)}" if output.key.names else str(output.kind)
-    return Card(output.topic, about, tuple(_steps(unit, wording)))
+    beside = [f"{side} to {topic}" for side, topic in output.routes]
+    return Card(output.topic, ", ".join([about, *beside]), tuple(_steps(unit, wording)))
 
 
 def _steps(unit: Unit, wording: Mapping[int, tuple[Phrase, ...]]) -> Iterator[Step]:

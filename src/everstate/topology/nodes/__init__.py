@@ -10,6 +10,7 @@ from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping, RekeyTa
 from everstate.topology.nodes.joins import ForeignJoin, Join
 from everstate.topology.nodes.node import Keying, Kind, Node, OnChange, Side
 from everstate.topology.nodes.output import Output
+from everstate.topology.nodes.processor import Exit, KeptState, Process, Routed
 from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
@@ -35,6 +36,7 @@ from everstate.topology.nodes.windows import (
 __all__ = [
     "Aggregate",
     "Dedup",
+    "Exit",
     "Expire",
     "Filter",
     "FlatMap",
@@ -42,6 +44,7 @@ __all__ = [
     "ForeignJoin",
     "Grouping",
     "Join",
+    "KeptState",
     "Keying",
     "Kind",
     "Latest",
@@ -51,9 +54,11 @@ __all__ = [
     "OnChange",
     "Output",
     "Peek",
+    "Process",
     "Project",
     "RekeyStream",
     "RekeyTable",
+    "Routed",
     "RowWindowAggregate",
     "RowWindowFold",
     "RowWindowed",

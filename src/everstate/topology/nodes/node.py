@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everstate.schema.keys import KeySpec
     from everstate.schema.schema import Schema
     from everstate.topology.functions import Function
+    from everstate.topology.nodes.processor import Exit
 
 
 #: What a new version of an output does about the results so far.
@@ -144,6 +145,11 @@ class Node:
     def clocked(self) -> bool:
         """Whether the wall clock alone can change its results."""
         return self.traits.clocked
+
+    @property
+    def exits(self) -> tuple[Exit, ...]:
+        """The ways out beside its own rows."""
+        return ()
 
     @property
     def regrouping(self) -> Keying | None:

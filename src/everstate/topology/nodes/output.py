@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from everstate.topology.nodes.node import Node
+from everstate.topology.nodes.node import Kind, Node, Side
 from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class Output(Node):
         topic: Where it goes; also the output's name.
         format: How its values are written.
         partitions: Partitions of the topic if it must be created; None takes the most of the sources.
+        routes: By the name of a processor's side, the topic that its rows go to.
     """
 
     operation: ClassVar[str] = "output"
@@ -29,6 +30,12 @@ class Output(Node):
     topic: str
     format: Format
     partitions: int | None
+    routes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The topics of sides: streams, so what they have published stands."""
+        return tuple(Side(topic, Kind.STREAM) for _, topic in self.routes)
 
     @property
     def endpoint(self) -> str:

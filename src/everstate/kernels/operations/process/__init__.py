@@ -1,0 +1,1 @@
+"""Processors: functions with named states and timers, row by row."""
