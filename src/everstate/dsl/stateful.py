@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: How a join calls the function that puts both sides together.
 JOINER: Final = "joiner=(left, right)"
 #: What a step may go by.
-CLOCKS: Final = ("event",)
+CLOCKS: Final = ("event", "wall")
 
 
 def aggregated(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from everstate.generations.generation import build_lease
+from everstate.log import vectors
 from everstate.plan.words import counted, listed
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def reached(position: Vector) -> str:
         >>> reached({"orders": {0: 1200}, "people": {0: 3, 1: 4}})
         'up to offset 1,200 of orders, up to offsets 3 and 4 of people'
     """
-    return ", ".join(f"up to {_offsets(list(ends.values()))} of {topic}" for topic, ends in position.items())
+    read = vectors.records(position)
+    return ", ".join(f"up to {_offsets(list(ends.values()))} of {topic}" for topic, ends in read.items())
 
 
 def _offsets(ends: list[int]) -> str:

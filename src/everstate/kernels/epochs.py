@@ -23,6 +23,7 @@ from everstate.kernels.stream_time import MARK, advance, frontier
 if TYPE_CHECKING:
     import polars as pl
 
+    from everstate.kernels.order import Order
     from everstate.kernels.shard import Shard
 
 
@@ -45,8 +46,8 @@ class Epoch:
 def epochs(inputs: list[pl.DataFrame], shard: Shard) -> list[Epoch]:
     """The live micro-batches that this one repeats, in order; of a live one, that one alone.
 
-    Rows are those of each live micro-batch exactly, as long as they have kept their position. The frontier of a live
-    micro-batch is exact; of one that is repeated it is, too, where splits end with the recorded micro-batches.
+    Rows are those of each live micro-batch exactly, as long as they have kept their position; so are its clock and its
+    frontier.
 
     Args:
         inputs: What arrived on each port.
@@ -63,27 +64,46 @@ def epochs(inputs: list[pl.DataFrame], shard: Shard) -> list[Epoch]:
         }
         for rows in inputs
     ]
+    nothing = [rows.clear() for rows in inputs]
     found = []
-    clock, reached = None, frontier(shard.times_before, shard.feeds)
-    heard = _heard(shard)
+    reached = frontier(shard.times_before, shard.feeds)
+    heard = _heard(shard, shard.order)
     for number in sorted(set(heard).union(*parts)):
-        clock, reached = heard.get(number, (clock, reached))
+        clock, reached = heard.get(number, (_clock(shard, shard.order, number), reached))
         rows = [
-            by_arrival(part[number], None) if number in part else whole.clear()
-            for part, whole in zip(parts, inputs, strict=True)
+            by_arrival(part[number], None) if number in part else none
+            for part, none in zip(parts, nothing, strict=True)
         ]
         found.append(Epoch(rows, clock, reached))
     return found
 
 
-def _heard(shard: Shard) -> dict[int, tuple[int | None, int | None]]:
+def _heard(shard: Shard, order: Order) -> dict[int, tuple[int | None, int | None]]:
     """By epoch, the clock and how far everything that feeds the step had come then."""
-    if shard.order is None or shard.marks is None:
-        return {}
-    marks = shard.marks.with_columns(shard.order.epochs(shard.marks.rename({"start": OFF})))
+    first, last = shard.repeats or (0, 0)
+    given = {number: order.given[number] for number in order.given if first <= number < last}
+    marks: dict[int, pl.DataFrame] = {}
+    if shard.marks is not None:
+        numbered = shard.marks.with_columns(order.epochs(shard.marks.rename({"start": OFF})))
+        found = numbered.partition_by(EPOCH, as_dict=True, include_key=False)
+        marks = {int(number): part.select(*MARK) for (number,), part in found.items()}
     known = dict(shard.times_before)
-    found: dict[int, tuple[int | None, int | None]] = {}
-    for (number,), part in sorted(marks.partition_by(EPOCH, as_dict=True, include_key=False).items()):
-        advance(known, part.select(*MARK))
-        found[int(number)] = (shard.clock, frontier(known, shard.feeds))
-    return found
+    reached = frontier(known, shard.feeds)
+    heard: dict[int, tuple[int | None, int | None]] = {}
+    for number in sorted({*marks, *given, *(range(first, last) if order.clocks is not None else ())}):
+        if number in marks:
+            advance(known, marks[number])
+        for topic, partition, time in given.get(number, ()):
+            place = f"{topic}/{partition}"
+            known[place] = max(time, known.get(place) or time)
+        if number in marks or number in given:
+            reached = frontier(known, shard.feeds)
+        heard[number] = (_clock(shard, order, number), reached)
+    return heard
+
+
+def _clock(shard: Shard, order: Order, number: int) -> int | None:
+    """The clock of an epoch; what came after all that was recorded has that of this micro-batch."""
+    if shard.clock is None or order.clocks is None or number >= len(order.clocks):
+        return shard.clock
+    return int(order.clocks[number])

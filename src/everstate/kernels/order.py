@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: By row, which of the recorded micro-batches it was in.
 EPOCH: Final = "$epoch"
@@ -32,6 +33,10 @@ class Order:
 
     def __init__(self, vectors: Sequence[Mapping[str, Mapping[int, int]]], topics: Sequence[str]) -> None:
         self._last = len(vectors)
+        #: The wall clock of each micro-batch, in milliseconds; None if it was not recorded.
+        self.clocks: npt.NDArray[np.int64] | None = None
+        #: By micro-batch, the stream times that partitions were given: topic, partition, time.
+        self.given: dict[int, list[tuple[int, int, int]]] = {}
         self._ends: dict[tuple[int, int], np.ndarray] = {}
         for number, topic in enumerate(topics):
             for partition in {p for vector in vectors for p in vector.get(topic, {})}:
@@ -39,20 +44,40 @@ class Order:
                 self._ends[number, partition] = np.maximum.accumulate(np.array(ends, np.int64))
 
     @classmethod
-    def of_columns(cls, ends: Mapping[tuple[str, int], np.ndarray], count: int, topics: Sequence[str]) -> Order:
+    def of_columns(
+        cls,
+        ends: Mapping[tuple[str, int], np.ndarray],
+        count: int,
+        topics: Sequence[str],
+        *,
+        clocks: npt.NDArray[np.int64] | None = None,
+        given: Iterable[tuple[int, str, int, int]] = (),
+    ) -> Order:
         """The same from where the micro-batches ended by topic and partition, for as many as there are in months.
 
         Args:
             ends: By topic and partition, the end of each micro-batch; below 0 where it has none.
             count: How many micro-batches there were.
             topics: The unit's topics.
+            clocks: The wall clock of each, in milliseconds.
+            given: Stream times that partitions were given: micro-batch, topic, partition, time.
         """
         order = cls([], topics)
-        order._last = count
+        order._last, order.clocks = count, clocks
+        for number, topic, partition, time in given:
+            order.given.setdefault(number, []).append((topics.index(topic), partition, time))
         for (topic, partition), column in ends.items():
             if topic in topics:
                 order._ends[topics.index(topic), partition] = np.maximum.accumulate(np.maximum(column, 0))
         return order
+
+    def cuts(self, topic: int, partition: int, start: int, end: int) -> npt.NDArray[np.int64]:
+        """The offsets inside a range of a partition at which micro-batches ended."""
+        ends = self._ends.get((topic, partition))
+        if ends is None:
+            return np.empty(0, np.int64)
+        first, last = np.searchsorted(ends, [start, end - 1], side="right")
+        return np.unique(ends[first:last])
 
     def epochs(self, rows: pl.DataFrame) -> pl.Series:
         """By row, the first vector that covers it; what none covers came after all of them."""

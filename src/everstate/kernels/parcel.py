@@ -16,6 +16,11 @@ OUT: Final = -1
 #: The node of parcels that carry stream time to every shard.
 MARKS: Final = -1
 
+#: Ports of marks: of each split; of each recorded micro-batch that a split has a part of; what else a batch is told.
+SPLITS: Final = 0
+PARTS: Final = 1
+TOLD: Final = 2
+
 #: Ports of parcels that leave the unit.
 RECORDS: Final = 0
 DEAD_LETTERS: Final = 1

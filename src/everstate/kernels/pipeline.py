@@ -7,17 +7,19 @@ the past.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, TypeAlias
 
+import polars as pl
+
+from everstate.kernels import stream_time
 from everstate.kernels.ledger import Ledger
-from everstate.kernels.parcel import Parcel, by_shard
+from everstate.kernels.parcel import MARKS, SPLITS, TOLD, Parcel, by_shard
 from everstate.kernels.shard import Shard
 from everstate.kernels.stage import farewell, ingest, run_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    import polars as pl
 
     from everstate.kernels.migration.convert import Migration
     from everstate.kernels.order import Order
@@ -34,7 +36,13 @@ Books: TypeAlias = dict[int, bytes]
 Admission: TypeAlias = "Callable[[int, list[Parcel]], list[Parcel]]"
 
 
-def ingested(unit: Unit, pieces: Iterable[Piece], policy: str, witness: Witness | None = None) -> list[Parcel]:
+def ingested(
+    unit: Unit,
+    pieces: Iterable[Piece],
+    policy: str,
+    witness: Witness | None = None,
+    order: Order | None = None,
+) -> list[Parcel]:
     """Stage 0 of a micro-batch: parcels for later stages, and what leaves the unit at once.
 
     Args:
@@ -42,10 +50,48 @@ def ingested(unit: Unit, pieces: Iterable[Piece], policy: str, witness: Witness 
         pieces: What is read.
         policy: What happens to records that cannot be processed.
         witness: Is shown the rows that each node gives.
+        order: The recorded micro-batches, if several of them are repeated.
     """
     ledger = Ledger.of(unit, policy)
-    parcels = [parcel for piece in pieces for parcel in ingest(unit, *piece, ledger, witness)]
+    parcels = [parcel for piece in pieces for parcel in ingest(unit, *piece, ledger, witness, order)]
     return parcels + farewell(unit, ledger)
+
+
+def told(
+    unit: Unit,
+    clock: int | None,
+    repeats: tuple[int, int] | None,
+    times: Iterable[tuple[str, int, int, int]],
+) -> list[Parcel]:
+    """What shards hear of a micro-batch besides its records.
+
+    Args:
+        unit: The unit.
+        clock: The recorded wall clock, in milliseconds; None if the unit does not go by it.
+        repeats: Which of the recorded micro-batches it repeats, as a range; None for none.
+        times: Topic, partition, offset, and the stream time that the partition was given there. Ranges of records are
+            cut at these offsets.
+    """
+    if not unit.depth:
+        return []
+    frames = [
+        stream_time.mark(unit.topics.index(topic), partition, offset, offset, time)
+        for topic, partition, offset, time in times
+    ]
+    first, last = repeats or (None, None)
+    whole = pl.DataFrame([[clock], [first], [last]], schema=stream_time.TOLD_OF)
+    marks = [Parcel(1, MARKS, SPLITS, frame) for frame in frames]
+    return [*marks, Parcel(1, MARKS, TOLD, whole)] if clock is not None or repeats else marks
+
+
+def stream_times(unit: Unit, books: Books) -> dict[str, dict[int, int]]:
+    """The stream time of each partition by topic, as stages have left it; of those that have one."""
+    found: dict[str, dict[int, int]] = {}
+    for place, time in json.loads(books[min(books)])["stream_times"].items() if books else ():
+        if time is not None:
+            topic, _, partition = place.partition("/")
+            found.setdefault(unit.topics[int(topic)], {})[int(partition)] = time
+    return found
 
 
 class ShardStages:

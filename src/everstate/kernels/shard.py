@@ -61,9 +61,11 @@ class Shard:
         self.feeds: frozenset[int] = frozenset()
         #: The recorded wall clock of the micro-batch, in milliseconds; None if the unit does not use it.
         self.clock: int | None = None
-        #: What the stream times were before the micro-batch, and the marks that have come with it.
+        #: What the stream times were before the micro-batch, and the marks of the recorded ones that it repeats.
         self.times_before: dict[str, int | None] = dict(self.stream_times)
         self.marks: pl.DataFrame | None = None
+        #: Which of the recorded micro-batches it repeats, as a range; None for none.
+        self.repeats: tuple[int, int] | None = None
         self._sliced = {
             name: Slices(pages, _first_store(name), self._policy, plain)
             for name, plain in known.get("sliced", {}).items()

@@ -16,14 +16,26 @@ from everstate.kernels.migration.convert import migrate
 from everstate.kernels.migration.tables import table_of
 from everstate.kernels.operations.kernel import EndKernel, RowKernel, StateKernel
 from everstate.kernels.operations.kernels import KERNELS, state_kernel
-from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
-from everstate.kernels.rows import PART, STREAM_TIME, TOPIC, empty
+from everstate.kernels.parcel import (
+    COUNTS,
+    DEAD_LETTERS,
+    MARKS,
+    OUT,
+    PARTS,
+    RECORDS,
+    SIDES,
+    SPLITS,
+    TOLD,
+    Parcel,
+)
+from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS, empty
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from everstate.kernels.migration.convert import Migration
+    from everstate.kernels.order import Order
     from everstate.kernels.shard import Shard
     from everstate.topology.unit import Edge, Unit
 
@@ -32,7 +44,13 @@ Witness: TypeAlias = "Callable[[int, pl.DataFrame], None]"
 
 
 def ingest(
-    unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger: Ledger, witness: Witness | None = None
+    unit: Unit,
+    topic: str,
+    partition: int,
+    records: pl.DataFrame,
+    ledger: Ledger,
+    witness: Witness | None = None,
+    order: Order | None = None,
 ) -> list[Parcel]:
     """Stage 0: decode the records of one split and run the stateless nodes downstream of their sources.
 
@@ -43,21 +61,26 @@ def ingest(
         records: key, value, ts and offset of a contiguous range, in offset order.
         ledger: Takes what cannot be decoded.
         witness: Is shown the rows that each node gives.
+        order: The recorded micro-batches, if several of them are repeated.
 
     Returns:
         Parcels for later stages, among them the mark of this split; dead letters stay in the ledger.
     """
     place = unit.topics.index(topic)
     if records.is_empty():
-        return [Parcel(1, MARKS, 0, stream_time.mark(place, partition, 0, 0, None))] if unit.timed else []
+        return [Parcel(1, MARKS, SPLITS, stream_time.mark(place, partition, 0, 0, None))] if unit.timed else []
     positioned = records.with_columns(
         pl.lit(place, pl.UInt16).alias(TOPIC),
         pl.lit(partition, pl.Int32).alias(PART),
         stream_time.within_split(),
     )
-    given, highest = _decoded(unit, topic, positioned, ledger)
+    given, times = _decoded(unit, topic, positioned, ledger)
     start, end = records["offset"][0], records["offset"][-1] + 1
-    parcels = [Parcel(1, MARKS, 0, stream_time.mark(place, partition, start, end, highest))]
+    whole = stream_time.mark(place, partition, start, end, times[TS].max())  # type: ignore[arg-type]  # of integers
+    parcels = [Parcel(1, MARKS, SPLITS, whole)]
+    if order is not None and unit.timed:
+        cuts = order.cuts(place, partition, start, end)
+        parcels.append(Parcel(1, MARKS, PARTS, stream_time.parts(whole, times, cuts)))
     for number, node in unit.members(0):
         feeds = [given[edge.source] for edge in unit.into(number) if edge.source in given]
         kernel = KERNELS[type(node)]
@@ -72,8 +95,8 @@ def ingest(
 
 def _decoded(
     unit: Unit, topic: str, records: pl.DataFrame, ledger: Ledger
-) -> tuple[dict[int, pl.DataFrame], int | None]:
-    """The rows of the sources of a topic, and the highest time.
+) -> tuple[dict[int, pl.DataFrame], pl.DataFrame]:
+    """The rows of the sources of a topic, and offset and time of all that moves time.
 
     Where time decides, what cannot be decoded has none: it must not close a window for what can. Elsewhere stream time
     only orders rows, and every record counts, as it always has.
@@ -85,9 +108,10 @@ def _decoded(
             rows[number] = kernel.update(node, records, ledger)
     streams = [number for number in rows if unit.nodes[number].kind is Kind.STREAM]
     if not (unit.timed and streams):
-        return rows, records["ts"].max()  # type: ignore[return-value]  # a maximum of integers
-    frames, highest = stream_time.of_rows([rows[number] for number in streams])
-    return {**rows, **dict(zip(streams, frames, strict=True))}, highest
+        return rows, records.select(pl.col("offset").alias(OFF), pl.col("ts").alias(TS))
+    frames = stream_time.of_rows([rows[number] for number in streams])
+    times = pl.concat([frame.select(OFF, TS) for frame in frames])
+    return {**rows, **dict(zip(streams, frames, strict=True))}, times
 
 
 def run_stage(
@@ -111,13 +135,9 @@ def run_stage(
     Returns:
         Parcels for later stages and out of the unit; marks are passed on as long as a stage follows.
     """
-    marks = [parcel.frame for parcel in arrivals if parcel.node == MARKS]
-    if marks and unit.timed:
-        watched = pl.concat(marks).filter(pl.col(TOPIC).is_in(unit.watched))
-        stream_time.require_known(shard.stream_times, watched, unit.topics)
-    shard.marks = pl.concat(marks) if marks else None
-    splits = stream_time.advance(shard.stream_times, shard.marks) if shard.marks is not None else None
-    sent = [Parcel(stage + 1, MARKS, 0, frame) for frame in marks if stage < unit.depth]
+    heard = [parcel for parcel in arrivals if parcel.node == MARKS]
+    splits = _take_marks(unit, heard, shard)
+    sent = [Parcel(stage + 1, MARKS, parcel.port, parcel.frame) for parcel in heard if stage < unit.depth]
     given: dict[int, pl.DataFrame] = {}
     shard.building = unit.building
     if migration is not None:
@@ -130,7 +150,7 @@ def run_stage(
             sent.append(Parcel(OUT, number, RECORDS, kernel.records(node, inputs[0], settled=settled)))
             continue
         shard.feeds = unit.clocks[number]
-        shard.frontier = stream_time.frontier(shard.stream_times, shard.feeds) if node.timed or node.clocked else None
+        shard.frontier = stream_time.frontier(shard.stream_times, shard.feeds) if node.timed else None
         before = table_of(unit, number, shard) if migration is not None and number == migration.derives_from else None
         if all(rows.is_empty() for rows in inputs) and not (node.timed or node.clocked):
             rows = empty(node.schema.polars)
@@ -146,6 +166,24 @@ def run_stage(
             witness(number, rows)
         sent += _sent(unit, number, rows, shard.ledger)
     return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
+
+
+def _take_marks(unit: Unit, heard: list[Parcel], shard: Shard) -> pl.DataFrame | None:
+    """Take what is heard of time; gives the stream time before each split."""
+    by_port: dict[int, list[pl.DataFrame]] = {}
+    for parcel in heard:
+        by_port.setdefault(parcel.port, []).append(parcel.frame)
+    for told in by_port.get(TOLD, ()):
+        clock, first, last = told.row(0)
+        shard.clock, shard.repeats = clock, None if first is None else (first, last)
+    shard.marks = pl.concat(by_port[PARTS]) if PARTS in by_port else None
+    if SPLITS not in by_port:
+        return None
+    marks = pl.concat(by_port[SPLITS])
+    if unit.timed:
+        watched = marks.filter(pl.col(TOPIC).is_in(unit.watched))
+        stream_time.require_known(shard.stream_times, watched, unit.topics)
+    return stream_time.advance(shard.stream_times, marks)
 
 
 def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:

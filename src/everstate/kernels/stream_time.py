@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from everstate.errors import StateError
@@ -20,6 +21,8 @@ from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    import numpy.typing as npt
 
 #: One split that was read: whose, from where to where, and its highest timestamp (null if nothing in it has a time).
 MARK: Final[dict[str, pl.DataType]] = {
@@ -29,6 +32,10 @@ MARK: Final[dict[str, pl.DataType]] = {
     "end": pl.Int64(),
     TS: pl.Int64(),
 }
+
+
+#: What a micro-batch is told besides its records: its clock, and which of the recorded ones it repeats.
+TOLD_OF: Final[dict[str, pl.DataType]] = {"clock": pl.Int64(), "first": pl.Int64(), "last": pl.Int64()}
 
 
 def mark(topic: int, partition: int, start: int, end: int, highest: int | None) -> pl.DataFrame:
@@ -41,23 +48,21 @@ def within_split() -> pl.Expr:
     return pl.col("ts").cum_max().alias(STREAM_TIME)
 
 
-def of_rows(frames: list[pl.DataFrame]) -> tuple[list[pl.DataFrame], int | None]:
-    """The rows of a split with the highest time up to each of them, and the highest of all; None without rows.
+def of_rows(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """The rows of a split with the highest time up to each of them.
 
     Args:
         frames: The rows that each source of the topic has made of the split. All of them move its time: a row must
             not have another stream time where the partition is cut between two rows of another source.
     """
-    highest = max((rows[TS].max() for rows in frames if rows.height), default=None)  # type: ignore[type-var]
     if len(frames) == 1:
-        return [frames[0].with_columns(pl.col(TS).cum_max().alias(STREAM_TIME))], highest  # type: ignore[return-value]
+        return [frames[0].with_columns(pl.col(TS).cum_max().alias(STREAM_TIME))]
     times = pl.concat([rows.select(OFF, TS) for rows in frames]).group_by(OFF).agg(pl.col(TS).max()).sort(OFF)
     times = times.select(OFF, pl.col(TS).cum_max().alias(STREAM_TIME))
-    timed = [
+    return [
         rows.drop(STREAM_TIME).join(times, on=OFF, how="left", maintain_order="left").select(rows.columns)
         for rows in frames
     ]
-    return timed, highest  # type: ignore[return-value]
 
 
 def advance(known: dict[str, int | None], marks: pl.DataFrame) -> pl.DataFrame:
@@ -97,14 +102,40 @@ def frontier(known: dict[str, int | None], topics: Collection[int]) -> int | Non
     return min(reached) if times and len(reached) == len(times) else None
 
 
+def parts(whole: pl.DataFrame, times: pl.DataFrame, cuts: npt.NDArray[np.int64]) -> pl.DataFrame:
+    """The mark of one split, divided.
+
+    Args:
+        whole: The mark.
+        times: Offset and time of all rows that move time.
+        cuts: Offsets inside of it.
+    """
+    if not len(cuts):
+        return whole
+    topic, partition, start, end, _ = whole.row(0)
+    starts, ends = np.array([start, *cuts], np.int64), np.array([*cuts, end], np.int64)
+    part = pl.Series("start", starts[np.searchsorted(starts, times[OFF].to_numpy(), side="right") - 1])
+    highest = times.select(TS).with_columns(part).group_by("start").agg(pl.col(TS).max())
+    places = pl.DataFrame({"start": starts, "end": ends}).join(highest, on="start", how="left", maintain_order="left")
+    return places.select(
+        pl.lit(topic, pl.UInt16()).alias(TOPIC), pl.lit(partition, pl.Int32()).alias(PART), "start", "end", TS
+    ).cast(MARK)  # type: ignore[arg-type]  # a schema by name
+
+
 def require_known(known: dict[str, int | None], marks: pl.DataFrame, topics: Sequence[str]) -> None:
-    """Refuse a partition that was not there from the beginning: its rows would fall into windows that are final.
+    """Refuse a partition of which nobody has said what its first record is not older than.
+
+    Its rows would fall into windows that are final. Whoever plans micro-batches says it of a partition that is new.
 
     Raises:
         StateError: If there is one.
     """
-    for topic, partition in marks.select(TOPIC, PART).unique().sort(TOPIC, PART).iter_rows():
-        if known and f"{topic}/{partition}" not in known:
+    if not known or None in known.values():
+        return  # nothing is final as long as one of the others has no time
+    given = marks.filter(pl.col("start") == pl.col("end"), pl.col(TS).is_not_null())
+    unknown = marks.join(given, on=[TOPIC, PART], how="anti")
+    for topic, partition in unknown.select(TOPIC, PART).unique().sort(TOPIC, PART).iter_rows():
+        if f"{topic}/{partition}" not in known:
             raise StateError(
                 f"topic {topics[topic]!r} has got a new partition, {partition}, and windows that are final cannot "
                 "take its records",

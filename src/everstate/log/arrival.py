@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from everstate.log.stops import UNNAMED, Stops
+from everstate.log.vectors import CLOCK, is_topic, topic_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,8 @@ class Arrivals(Protocol):
 def completed(stops: Stops, topics: Sequence[str], arrivals: Arrivals) -> Stops:
     """Vectors that name these topics alone: what one of them does not name is filled in by its time.
 
-    What a vector says of a topic from before that was created it says of another one, which had the name then.
+    What a vector says of a topic from before that was created it says of another one, which had the name then. The
+    clock stays, and so do the times that partitions of these topics were given.
 
     Args:
         stops: Vectors with their times.
@@ -70,8 +72,14 @@ def completed(stops: Stops, topics: Sequence[str], arrivals: Arrivals) -> Stops:
             mine[partition][lacking] = _ends_at(appends, stops.times[lacking])
         places += [(topic, partition) for partition in sorted(mine)]
         columns += [mine[partition] for partition in sorted(mine)]
+    for name, partition in stops.places:
+        if name == CLOCK or (not is_topic(name) and topic_of(name) in topics):
+            of_another = stops.times < (0 if name == CLOCK else arrivals.created(topic_of(name)))
+            places.append((name, partition))
+            columns.append(np.where(of_another, UNNAMED, stops.column(name, partition)))
     ends = np.column_stack(columns) if columns else np.empty((len(stops), 0), np.int64)
-    return Stops(tuple(topics), tuple(places), ends, stops.times)
+    names = (*topics, *sorted({name for name, _ in places if not is_topic(name)}))
+    return Stops(names, tuple(places), ends, stops.times)
 
 
 def _ends_at(appends: Appends, times: _Numbers) -> _Numbers:

@@ -149,7 +149,8 @@ class Commit:
         token: Of the lease under which it is published.
         lease: Name of that lease; empty for the service's own name.
         kind: What it means; see `CommitKind`.
-        ordered: Whether the output's results depend on the order of arrival, so that `order` must know of the batch.
+        ordered: Whether the output's results depend on where the batch ends, so that `order` must know of it.
+        times: The stream time of each partition at the end, by topic, where the output goes by it; those that have one.
         committed_ms: When the log recorded it; known only for commits that come from the log.
     """
 
@@ -165,6 +166,7 @@ class Commit:
     lease: str = ""
     kind: CommitKind = "open"
     ordered: bool = True
+    times: Vector = field(default_factory=dict, compare=False)
     committed_ms: int | None = field(default=None, compare=False)
 
     @classmethod
@@ -179,6 +181,7 @@ class Commit:
         generation: str,
         kind: CommitKind,
         ordered: bool,
+        times: Vector | None = None,
     ) -> Commit:
         """What is committed when a batch publishes.
 
@@ -190,7 +193,8 @@ class Commit:
             output: Of which output.
             generation: Of which version of it.
             kind: What it means.
-            ordered: Whether the output's results depend on the order of arrival.
+            ordered: Whether the output's results depend on where the batch ends.
+            times: The stream time of each partition at its end, by topic.
         """
         return cls(
             service=service,
@@ -205,6 +209,7 @@ class Commit:
             lease=lease.name,
             kind=kind,
             ordered=ordered,
+            times=times or {},
         )
 
     @property

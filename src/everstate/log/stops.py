@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from everstate.log.vectors import CLOCK, is_topic
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from everstate.log.descriptions import Vector
 
@@ -137,12 +139,60 @@ class Stops(Sequence["Vector"]):
         """
         if not len(self):
             return None
-        start = np.array([begin.get(topic, {}).get(partition, 0) for topic, partition in self.places], np.int64)
-        lag = np.maximum(self.ends - start, 0).sum(axis=1)
-        ahead = np.flatnonzero(lag > 0)
+        beyond = np.maximum(self.ends - self._row(begin), 0)
+        counts = np.array([is_topic(name) for name, _ in self.places], np.bool_)
+        lag = beyond[:, counts].sum(axis=1)
+        ahead = np.flatnonzero((beyond > 0).any(axis=1))
         within = ahead[lag[ahead] <= most]
         chosen = within[-1:] if len(within) else ahead[:1]
         return self[int(chosen[0])] if len(chosen) else None
+
+    def passed(self, vector: Vector) -> int:
+        """How many of them a vector has reached, from the first on.
+
+        Example:
+            >>> Stops.of([{"t": {0: 5}}, {"t": {0: 9}}, {"t": {0: 40}}]).passed({"t": {0: 10}})
+            2
+        """
+        beyond = np.flatnonzero((self.ends > self._row(vector)).any(axis=1))
+        return int(beyond[0]) if len(beyond) else len(self)
+
+    def _row(self, vector: Vector) -> _Numbers:
+        return np.array([vector.get(name, {}).get(partition, 0) for name, partition in self.places], np.int64)
+
+    def having(self, names: Iterable[str]) -> Stops:
+        """With these names alone.
+
+        Example:
+            >>> list(Stops.of([{"t": {0: 5}, "u": {0: 1}}]).having(["t"]))
+            [{'t': {0: 5}}]
+        """
+        kept = set(names)
+        columns = [number for number, (name, _) in enumerate(self.places) if name in kept]
+        places = tuple(self.places[number] for number in columns)
+        return Stops(tuple(sorted(kept)), places, self.ends[:, columns], self.times)
+
+    def clocked(self) -> Stops:
+        """With the wall clock of each: where none was recorded, it is when the batch was committed.
+
+        Example:
+            >>> list(Stops.of([{"t": {0: 5}}, {"t": {0: 6}, "$clock": {0: 90}}], [70, 95]).clocked())
+            [{'$clock': {0: 70}, 't': {0: 5}}, {'$clock': {0: 90}, 't': {0: 6}}]
+        """
+        place = (CLOCK, 0)
+        known = self.column(*place) if place in self.places else np.full(len(self), UNNAMED, np.int64)
+        clock = np.maximum.accumulate(np.where(known == UNNAMED, self.times, known))
+        rest = [number for number, each in enumerate(self.places) if each != place]
+        ends = np.column_stack([clock, self.ends[:, rest]]) if len(self) else np.empty((0, len(rest) + 1), np.int64)
+        topics = tuple(sorted({*self.topics, CLOCK}))
+        return Stops(topics, (place, *(self.places[number] for number in rest)), ends, self.times)
+
+    def with_columns(self, columns: Mapping[tuple[str, int], _Numbers]) -> Stops:
+        """With other numbers in some places."""
+        ends = self.ends.copy()
+        for place, column in columns.items():
+            ends[:, self.places.index(place)] = column
+        return Stops(self.topics, self.places, ends, self.times)
 
     def to_bytes(self) -> bytes:
         """All of it, small: differences to the row before, bytes of equal weight side by side, compressed."""

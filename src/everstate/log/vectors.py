@@ -1,17 +1,28 @@
 """Arithmetic on vectors: one offset for each partition of each source topic.
 
 Spark carries a vector as JSON, where partitions are text; everywhere else they are numbers.
+
+A vector also holds what a micro-batch is told besides its records, under names that no topic can have: the wall clock,
+and stream times that quiet partitions were given. What is planned so is the same when the batch comes again, and in a
+recalculation. Counting and reading records leaves these names out.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from everstate.log.descriptions import Vector
+
+#: The wall clock of a micro-batch in milliseconds, as the offset of its partition 0.
+CLOCK: Final = "$clock"
+#: Before the name of a topic: the stream times that its quiet partitions were given, from where they stood then.
+QUIET: Final = "$time:"
+#: The same, given by hand, as a test does.
+MOVED: Final = "$moved:"
 
 
 def from_json(text: str) -> Vector:
@@ -43,9 +54,49 @@ def to_json(vector: Vector) -> str:
     return json.dumps(ordered)
 
 
+def is_topic(name: str) -> bool:
+    """Whether a name in a vector is that of a topic."""
+    return not name.startswith("$")
+
+
+def records(vector: Vector) -> Vector:
+    """The topics alone.
+
+    Example:
+        >>> records({"orders": {0: 5}, "$clock": {0: 1700000000000}})
+        {'orders': {0: 5}}
+    """
+    return {name: ends for name, ends in vector.items() if is_topic(name)}
+
+
+def told(vector: Vector) -> Vector:
+    """What there is besides the topics."""
+    return {name: ends for name, ends in vector.items() if not is_topic(name)}
+
+
+def clock_of(vector: Vector) -> int | None:
+    """The wall clock of the micro-batch that ends here; None if it was not recorded."""
+    return vector.get(CLOCK, {}).get(0)
+
+
+def given_times(vector: Vector) -> Vector:
+    """The stream times that partitions were given, because they were quiet or by hand."""
+    return {name: times for name, times in vector.items() if name.startswith((QUIET, MOVED))}
+
+
+def topic_of(name: str) -> str:
+    """Of which topic times were given.
+
+    Example:
+        >>> topic_of("$time:orders")
+        'orders'
+    """
+    return name.partition(":")[2]
+
+
 def positions(vector: Vector) -> Iterator[tuple[str, int, int]]:
     """Topic, partition and offset, in order."""
-    for topic in sorted(vector):
+    for topic in filter(is_topic, sorted(vector)):
         for partition in sorted(vector[topic]):
             yield topic, partition, vector[topic][partition]
 
@@ -61,8 +112,8 @@ def lag(start: Vector, end: Vector) -> int:
 
 
 def reached(vector: Vector, target: Vector) -> bool:
-    """Whether a vector is at or behind a target in every partition that the target names."""
-    return all(offset_at(vector, topic, partition) >= offset for topic, partition, offset in positions(target))
+    """Whether a vector is at or behind a target in all that the target names."""
+    return all(offset_at(vector, name, p) >= offset for name, ends in target.items() for p, offset in ends.items())
 
 
 def capped(vector: Vector, limit: Vector) -> Vector:

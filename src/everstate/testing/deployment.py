@@ -81,12 +81,14 @@ class Deployment:
         self.kept: dict[tuple[str, str], Kept] = {}
         self._times = Times()
         self._lease = lease
+        self._clock = 0
 
     def copy(self) -> Deployment:
         """The same at this moment; a deployment onto one does not show in the other."""
         other = Deployment(self.topics.partitions, self._shards, self._lease)
         other.topics = self.topics.copy()
         other._times = self._times.copy()
+        other._clock = self._clock
         other.counts = {output: counts.copy() for output, counts in self.counts.items()}
         other.kept.update({place: kept.copy() for place, kept in self.kept.items() if kept.exists()})
         return other
@@ -145,6 +147,11 @@ class Deployment:
             execution.tally.counts.clear()
         self.process()
 
+    def tick(self, clock: int) -> None:
+        """Set the wall clock; outputs that go by it have a micro-batch."""
+        self._clock = max(self._clock, clock)
+        self.process()
+
     def _site(self, service: str, approval: str, ending: Ending) -> Site:
         settings = Settings(
             approval=approval,
@@ -162,7 +169,15 @@ class Deployment:
             settings=settings,
             comparisons=Comparisons(log),
             executor=InProcessExecutor(
-                log, _NOWHERE, settings, self.kept, ordered=True, recorded=True, times=self._times
+                log,
+                _NOWHERE,
+                settings,
+                self.kept,
+                ordered=True,
+                recorded=True,
+                times=self._times,
+                clock=lambda: self._clock,
+                tick_ms=1,
             ),
             samples=False,  # the executor takes them down
         )

@@ -206,9 +206,36 @@ class Driver(Guiding):
             self._batching = before
         self._process()
 
-    def advance(self, ts: int | None = None) -> None:
-        """Move the stream time of all source partitions to `ts` (milliseconds; by default the highest so far)."""
+    def advance(self, ts: int | None = None, *, clock: int | None = None) -> None:
+        """Move time: stream time, or the wall clock.
+
+        Both are remembered: an upgrade finds them moved at the same place. The wall clock is 0 to begin with, and goes
+        on only by this. Partitions that have been quiet for longer than their source's `idle_after=` by then are
+        passed over.
+
+        Args:
+            ts: Where the stream time of all source partitions goes, in milliseconds; by default the highest so far.
+            clock: Where the wall clock goes instead; it never goes back.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> carts = app.table("carts", key="user", schema={"user": str, "items": int})
+            >>> _ = carts.expire(after="1h", clock="wall").to("open-carts")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("carts", "ada", {"items": 2}, ts=0)
+            >>> driver.advance(clock=3_600_000)
+            >>> driver.table("open-carts")
+            {}
+        """
         self._check_place(ts, None, None)
+        if clock is not None:
+            whole_number("clock", clock, caller(), least=0, kind=ConfigurationError)
+            self._flush()
+            self._deployment.process()
+            self._deployment.tick(clock)
+            if ts is None:
+                return
         self._highest = max(self._highest, self._highest if ts is None else ts)
         self._flush()
         self._deployment.advance(self._highest)

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
+from everstate.schema.durations import milliseconds
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes.node import Kind
 from everstate.topology.nodes.processor import Routed
@@ -150,6 +151,24 @@ class Unit:
         return any(node.clocked for node in self.nodes)
 
     @cached_property
+    def recorded(self) -> bool:
+        """Whether results depend on where its micro-batches end, so that the order log has to know of each."""
+        return self.clocked or bool(self.order_sensitive)
+
+    @cached_property
+    def waits(self) -> tuple[tuple[str, ...], ...]:
+        """For each step that goes by stream time, the topics whose partitions it waits for; each once."""
+        timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.timed and clocks)
+        return tuple(sorted({tuple(sorted(self.topics[number] for number in clocks)) for clocks in timed}))
+
+    @cached_property
+    def idle_ms(self) -> dict[str, int]:
+        """By topic, after how long a quiet partition is passed over; others are waited for."""
+        return {
+            source.topic: milliseconds(source.idle_after) for source in self.sources if source.idle_after is not None
+        }
+
+    @cached_property
     def holds_back(self) -> bool:
         """Whether a step keeps changes back for a time."""
         return any(node.traits.holds_back for node in self.nodes)
@@ -178,7 +197,7 @@ class Unit:
     @cached_property
     def watched(self) -> frozenset[int]:
         """The topics whose partitions all count for a step that goes by time."""
-        timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.timed or node.clocked)
+        timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.timed)
         return frozenset().union(*timed)
 
     def into(self, number: int) -> tuple[Edge, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from everstate.errors import StalledError
 from everstate.log import vectors
 from everstate.log.crash import crash_point
+from everstate.log.planning import Timing
 from everstate.plan.actions import FEW
 from everstate.topology.nodes import Kind
 
@@ -81,11 +82,15 @@ class Build:
     @property
     def target(self) -> Vector:
         """Where it should be."""
-        ends = self._log.end_offsets(self.output.unit.topics)
-        if self._limit is None or self.output.unit.output.kind is Kind.TABLE:
-            return ends
+        unit = self.output.unit
+        ends, timing = self._log.end_offsets(unit.topics), Timing.of(unit)
+        if self._limit is None or unit.output.kind is Kind.TABLE:
+            last = self._log.last_commit(unit.service, self.name)
+            # Else what has expired in the table would be published again, for a moment.
+            return ends if last is None else {**ends, **timing.within(last.end)}
         # A topic that the active generation does not read begins with what comes after the cutover.
-        return {**ends, **vectors.capped(ends, self._limit())}
+        limit = self._limit()
+        return {**ends, **vectors.capped(ends, limit), **timing.within(limit)}
 
     @property
     def lag(self) -> int:
@@ -204,7 +209,8 @@ class Build:
     def _goes_on(self) -> bool:
         """Whether there is something to do: records to read, a batch to repeat, state to convert."""
         converts = self._preparation is not None and self._preparation.due()
-        return bool(self.lag) or converts or not self._consistent()
+        behind = not vectors.reached(self.position, Timing.of(self.output.unit).needed(self.target))
+        return behind or converts or not self._consistent()
 
     def _consistent(self) -> bool:
         """Whether the executor has noted every batch that the log has: the next one is then a new one.

@@ -21,6 +21,7 @@ from everstate.generations.deploy.outputs import create_own_topics, prepared
 from everstate.generations.generation import Status
 from everstate.generations.state import samples
 from everstate.generations.state.topic_marks import adopted
+from everstate.log import vectors
 from everstate.plan import steps
 from everstate.plan.actions import Recalculate
 from everstate.plan.categories import Category
@@ -238,6 +239,7 @@ class OutputChange:
             stands = last.end if last is not None else active.initial if active is not None else {}
             # Only topics that it has read tell where it stopped.
             known = {topic: ends for topic, ends in stands.items() if topic in unit.topics}
+            known |= vectors.told(stands)
             return {**known, **log.begin_offsets(self._published_again())}
 
         return reached if unit.output.kind is Kind.STREAM else None

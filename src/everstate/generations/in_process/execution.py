@@ -14,18 +14,20 @@ from everstate.generations.in_process.kept import ShardState
 from everstate.generations.in_process.recording import Recording
 from everstate.generations.in_process.times import Times
 from everstate.generations.state.past import past_of
+from everstate.generations.state.recorded import order_of
 from everstate.generations.state.topic_marks import require_ids
-from everstate.kernels.order import Order
 from everstate.kernels.output import addressed, dead_letter_records, side_records
 from everstate.kernels.pages.page_store import MemoryPages
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
-from everstate.kernels.pipeline import ShardStages, ingested, run_stages
+from everstate.kernels.pipeline import ShardStages, ingested, run_stages, stream_times, told
 from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Batch, Commit
+from everstate.log.planning import TICK_MS, Planner, Timing
 from everstate.log.records import empty
 from everstate.log.stops import Stops
+from everstate.log.timing import wall_clock
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
 from everstate.topology.unit import built, silenced
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from everstate.log.archive.reading import Past
     from everstate.log.descriptions import Lease, Staged, Vector
     from everstate.log.protocol import Log
+    from everstate.log.timing import Clock
     from everstate.topology.unit import Unit
 
 
@@ -58,6 +61,8 @@ class Course:
         ordered: The order of arrival is noted although the output does not depend on it: a later version may.
         recorded: Its first micro-batches are taken down as its sample.
         times: Where stream time was moved by hand.
+        clock: The wall clock.
+        tick_ms: How often it is looked at without records.
     """
 
     lease: Lease
@@ -68,6 +73,8 @@ class Course:
     ordered: bool = False
     recorded: bool = False
     times: Times = field(default_factory=Times)
+    clock: Clock = wall_clock
+    tick_ms: int = TICK_MS
 
 
 class InProcessExecution:
@@ -88,15 +95,24 @@ class InProcessExecution:
         self._log = log
         self._settings = settings
         self._course = course
-        self._target: Vector | None = None
+        self._target: tuple[Vector, int] | None = None
         self._runs = self._once = False
         generation, unit = output.generation, output.unit
         last = log.last_commit(unit.service, output.name, generation.name)
         self.position = last.end if last is not None else generation.initial
         self._unit: Unit = silenced(unit) if course.closed and not course.effects else unit
         self._unit = built(self._unit) if course.closed else self._unit
-        ordered = course.closed and bool(unit.order_sensitive)
-        self._stops = log.order(unit.service, output.name, unit.topics) if ordered else Stops.of([])
+        self._timing = Timing.of(unit)
+        self._planner = Planner(
+            self._timing,
+            log.order(unit.service, output.name, unit.topics) if course.closed else Stops.of([]),
+            limit=course.end,
+            times=self._times_at,
+            live=not course.closed,
+            tick_ms=course.tick_ms,
+            noting=course.ordered,
+        )
+        self._order = order_of(self._planner.stops, unit.topics) if self._timing.ordered else None
         self._past: Past = past_of(output, log, self.position, closed=course.closed)
         written = () if course.closed else unit.written
         self._ids = {topic: known for topic, known in generation.topics.items() if topic in (*unit.topics, *written)}
@@ -110,7 +126,7 @@ class InProcessExecution:
     def start(self, *, once: bool) -> None:
         """Begin; with `once`, for what is there now."""
         self._runs, self._once = True, once
-        self._target = self._available() if once else None
+        self._target = (self._available(), self._course.clock()) if once else None
 
     def active(self) -> bool:
         """Process what is there; says whether more may come."""
@@ -141,12 +157,12 @@ class InProcessExecution:
         """
         kept, initial = self._kept, self.output.generation.initial
         batch = 0 if kept.last is None else kept.last + 1
-        position = vectors.completed(kept.start(batch, initial), self._nowhere())
+        start = kept.start(batch, initial)
+        position = vectors.completed(vectors.records(start), self._nowhere())
         self._course.times.move(position, ts)
-        if self._recording is not None:
-            self._recording.end()
-        kept.plan(batch, position)
-        self._run(batch, kept.start(batch, initial), position)
+        moved = {f"{vectors.MOVED}{topic}": dict.fromkeys(ends, ts) for topic, ends in position.items()}
+        kept.plan(batch, {**vectors.told(start), **position, **moved})
+        self._run(batch, start, kept.end(batch))
 
     def _nowhere(self) -> Vector:
         """All partitions of the sources, before their first record."""
@@ -161,8 +177,7 @@ class InProcessExecution:
         states = tuple(ShardState() for _ in range(self.output.generation.shards))
         start = self.output.generation.initial
         while (end := self._next_end(start)) != start:
-            moved = self._course.times.marks(self._unit.topics, start, end)
-            _, states = self.computed(states, list(self._pieces(start, end)), witness, moved)
+            _, states = self.computed(states, list(self._pieces(start, end)), witness, self._told(start, end))
             start = end
 
     def _recorded(self) -> Recording:
@@ -171,7 +186,7 @@ class InProcessExecution:
         if known is None:
             known = self._kept.recording = Recording(generation, self._unit)
         all_at_once = self._unit.building and self._unit.holds_back
-        if known.fingerprint != generation.fingerprint or self._stops or all_at_once:
+        if known.fingerprint != generation.fingerprint or self._order or all_at_once:
             known.end()  # a batch in which several of the recorded order are repeated cannot be evaluated alone
         return known
 
@@ -197,24 +212,37 @@ class InProcessExecution:
     def _next_end(self, start: Vector) -> Vector:
         closed = self._course.closed
         most = self._settings.recalculation_records if closed else self._settings.max_records
-        available = self._target if self._target is not None else self._available()
-        stop = self._stops.after(start, most)
-        if stop is None:
-            return vectors.admitted(start, available, most)
-        return vectors.completed(vectors.capped(available, stop), start)
+        available, now_ms = self._target if self._target is not None else (self._available(), self._course.clock())
+        return self._planner.end(start, available, most, now_ms)
+
+    def _times_at(self, position: Vector) -> Vector | None:
+        """The stream times at the end of the last micro-batch; None if that is not here."""
+        generation = self.output.generation
+        last = self._log.last_commit(self._unit.service, self.name, generation.name)
+        if last is None:
+            return {} if position == generation.initial else None
+        return last.times if last.end == position else None
+
+    def _told(self, start: Vector, end: Vector) -> list[Parcel]:
+        """What shards hear besides the records."""
+        known = self._planner.told(start, end)
+        heard = told(self._unit, known.clock, known.epochs, known.times)
+        return [*heard, *self._course.times.marks(self._unit.topics, start, end)]
 
     def _run(self, batch: int, start: Vector, end: Vector) -> None:
         began = time.monotonic()
         require_ids(self._ids, self._log)
         before = self._kept.states(batch, self.output.generation.shards)
         pieces = list(self._pieces(start, end))
+        heard = self._told(start, end)
+        if self._recording is not None and heard:
+            self._recording.end()
         witness = None if self._recording is None else self._recording.witness(batch, self._unit, pieces)
-        moved = self._course.times.marks(self._unit.topics, start, end)
-        sent, after = self.computed(before, pieces, witness, moved)
+        sent, after = self.computed(before, pieces, witness, heard)
         crash_point("batch.after_state")
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
-        self._log.commit(self._commit(batch, start, end, staged), staged)
+        self._log.commit(self._commit(batch, start, end, staged, after), staged)
         crash_point("sink.after_commit")
         self._kept.complete(batch, after)
         if self._recording is not None and witness is not None:
@@ -226,12 +254,12 @@ class InProcessExecution:
         before: tuple[ShardState, ...],
         pieces: Sequence[Piece],
         witness: Witness | None = None,
-        moved: Sequence[Parcel] = (),
+        heard: Sequence[Parcel] = (),
     ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
         """What a batch sends, and its shards after it; those before it stay as they are."""
         unit, migration = self._unit, self._course.migration
         shards = [self._shard(number, state) for number, state in enumerate(before)]
-        parcels = [*ingested(unit, pieces, self.output.generation.policy, witness), *moved]
+        parcels = [*ingested(unit, pieces, self.output.generation.policy, witness, self._order), *heard]
         name = "" if migration is None else migration.mark
         due = None if name in before[0].converted else migration  # all shards convert in the same batch
         every = [stages for stages, _ in shards]
@@ -242,22 +270,27 @@ class InProcessExecution:
         pages = MemoryPages()
         pages.blocks = dict(state.blocks)
         generation = self.output.generation
-        order = Order.of_columns(self._stops.columns(), len(self._stops), self._unit.topics) if self._stops else None
         share = (number, generation.shards)
-        return ShardStages(self._unit, pages, state.books, policy=generation.policy, order=order, share=share), pages
+        stages = ShardStages(
+            self._unit, pages, state.books, policy=generation.policy, order=self._order, share=share
+        )
+        return stages, pages
 
     def _pieces(self, start: Vector, end: Vector) -> Iterator[Piece]:
         most = self._settings.recalculation_records
+        given = self._planner.told(start, end).times
         for topic, partition, until in vectors.positions(end):
             since = vectors.offset_at(start, topic, partition)
-            for cut in [*self._course.times.cuts(topic, partition, since, until), until]:
+            cuts = {at.offset for at in given if (at.topic, at.partition) == (topic, partition)}
+            cuts |= set(self._course.times.cuts(topic, partition, since, until))
+            for cut in [*sorted(offset for offset in cuts if since < offset < until), until]:
                 if since < cut:
                     for split in splits(self._log, self._past, topic, partition, since, cut, max_records=most):
                         yield topic, partition, read_split(self._log, split)
                 since = cut
         if self._unit.timed:
             # Who waits for all partitions must know of those that have no records.
-            for topic, partition, _ in vectors.positions(self._nowhere()):
+            for topic, partition, _ in vectors.positions(end):
                 if vectors.offset_at(start, topic, partition) == vectors.offset_at(end, topic, partition):
                     yield topic, partition, empty()
 
@@ -293,7 +326,9 @@ class InProcessExecution:
                     counts[name] = counts.get(name, 0) + count
         return staged, counts
 
-    def _commit(self, batch: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
+    def _commit(
+        self, batch: int, start: Vector, end: Vector, staged: list[Staged], after: tuple[ShardState, ...]
+    ) -> Commit:
         return Commit.of(
             Batch(self._kept.query_id, batch, start, end),
             staged,
@@ -302,8 +337,9 @@ class InProcessExecution:
             output=self.name,
             generation=self.output.generation.name,
             kind="closed" if self._course.closed else "open",
-            # A micro-batch without records is no place to stop at.
-            ordered=start != end and (self._course.ordered or bool(self._unit.order_sensitive)),
+            # A micro-batch in which nothing moves is no place to stop at.
+            ordered=start != end and (self._course.ordered or self._timing.noted(start, end)),
+            times=stream_times(self._unit, after[0].books) if self._unit.timed else None,
         )
 
     def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:

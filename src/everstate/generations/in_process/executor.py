@@ -8,6 +8,8 @@ from everstate.errors import CheckpointMissingError
 from everstate.generations.in_process.execution import Course, InProcessExecution
 from everstate.generations.in_process.kept import Kept
 from everstate.generations.in_process.times import Times
+from everstate.log.planning import TICK_MS
+from everstate.log.timing import wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from everstate.kernels.migration.convert import Migration
     from everstate.log.descriptions import Batch, Commit, Lease, Vector
     from everstate.log.protocol import Log
+    from everstate.log.timing import Clock
     from everstate.topology.unit import Unit
 
 
@@ -33,6 +36,8 @@ class InProcessExecutor:
         ordered: Note the order of arrival of every output, also of those that do not depend on it.
         recorded: Take down the first micro-batches of each generation as its sample.
         times: Where stream time was moved by hand, by an earlier one.
+        clock: The wall clock.
+        tick_ms: How often it is looked at without records.
     """
 
     def __init__(
@@ -45,6 +50,8 @@ class InProcessExecutor:
         ordered: bool = False,
         recorded: bool = False,
         times: Times | None = None,
+        clock: Clock = wall_clock,
+        tick_ms: int = TICK_MS,
     ) -> None:
         self.pause = 0.0  # whoever looks does the work
         self.startup = 0.0
@@ -55,6 +62,7 @@ class InProcessExecutor:
         self._ordered = ordered
         self._recorded = recorded
         self._times = Times() if times is None else times
+        self._clock, self._tick_ms = clock, tick_ms
 
     def cores(self) -> int:
         """As many as Spark would have here."""
@@ -80,6 +88,8 @@ class InProcessExecutor:
             ordered=self._ordered,
             recorded=self._recorded,
             times=self._times,
+            clock=self._clock,
+            tick_ms=self._tick_ms,
         )
         kept = self.folder(output.name, output.generation)
         return InProcessExecution(output, kept, self._log, self._settings, course)

@@ -43,8 +43,9 @@ def update(
         emit_moves: Pass on rows of which only time or position changed.
     """
     slices, store = shard.sliced(number), shard.keyed(number)
-    if shard.frontier is not None:
-        slices.reached = max(slices.reached, shard.frontier)
+    now = shard.clock if node.clocked else shard.frontier
+    if now is not None:
+        slices.reached = max(slices.reached, now)
     now = slices.reached
     index = DueIndex(slices, max(1, node.after_ms // _SLICES))
     gone, added = sides(inputs[0], node.schema.names, moves=True)

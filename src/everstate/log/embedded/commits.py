@@ -6,7 +6,7 @@ second query would count the same numbers again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from everstate.log import vectors
 from everstate.log.crash import crash_point
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.log.embedded.store import Store
+
+
+#: Beside where a batch ends, its row has the stream times of partitions, under the topic's name after this.
+_TIMES: Final = "$times:"
 
 
 def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
@@ -104,6 +108,7 @@ def _last(
 
 def commit_of(row: sqlite3.Row) -> Commit:
     """The commit that a row describes."""
+    end = vectors.from_json(row["end_vector"])
     return Commit(
         service=row["service"],
         output=row["output"],
@@ -111,12 +116,13 @@ def commit_of(row: sqlite3.Row) -> Commit:
         query_id=row["query_id"],
         batch_id=row["batch_id"],
         start=vectors.from_json(row["start_vector"]),
-        end=vectors.from_json(row["end_vector"]),
+        end={name: ends for name, ends in end.items() if not name.startswith(_TIMES)},
         digest=row["digest"],
         token=row["token"],
         lease=row["lease"],
         kind=row["kind"],
         ordered=bool(row["ordered"]),
+        times={name.removeprefix(_TIMES): known for name, known in end.items() if name.startswith(_TIMES)},
         committed_ms=row["committed_ms"],
     )
 
@@ -138,7 +144,7 @@ def keep(database: sqlite3.Connection, batch: Commit, *, now_ms: int, number: in
             batch.query_id,
             batch.batch_id,
             vectors.to_json(batch.start),
-            vectors.to_json(batch.end),
+            vectors.to_json({**batch.end, **{f"{_TIMES}{topic}": known for topic, known in batch.times.items()}}),
             batch.digest,
             batch.token,
             batch.lease,

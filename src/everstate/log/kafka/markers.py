@@ -52,7 +52,7 @@ class Marker:
     def to_bytes(self) -> bytes:
         """As it is written; `publisher` and `of` say which share of a batch it stands for."""
         document: dict[str, Any] = dict(vars(self.commit))
-        document |= {name: json.loads(vectors.to_json(document[name])) for name in _VECTORS}
+        document |= {name: json.loads(vectors.to_json(document[name])) for name in (*_VECTORS, "times")}
         document |= {"before": json.loads(vectors.to_json(self.before)), "publisher": 0, "of": 1}
         return json.dumps(document).encode()
 
@@ -63,6 +63,7 @@ class Marker:
         before = vectors.from_offsets(document.pop("before"))
         document = {name: value for name, value in document.items() if name not in {"publisher", "of"}}
         document |= {name: vectors.from_offsets(document[name]) for name in _VECTORS}
+        document |= {"times": vectors.from_offsets(document.get("times", {}))}
         return cls(Commit(**document), before)
 
 

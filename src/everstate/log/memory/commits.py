@@ -86,7 +86,8 @@ def _correct(state: State, batch: Commit, staged: Sequence[Staged], last: Publis
 def detached(batch: Commit, committed_ms: int | None) -> Commit:
     """A commit with vectors of its own, which nobody else can change."""
     start, end = ({topic: dict(ends) for topic, ends in vector.items()} for vector in (batch.start, batch.end))
-    return replace(batch, start=start, end=end, committed_ms=committed_ms)
+    times = {topic: dict(known) for topic, known in batch.times.items()}
+    return replace(batch, start=start, end=end, times=times, committed_ms=committed_ms)
 
 
 def _key(batch: Commit) -> tuple[str, str, str, bool]:

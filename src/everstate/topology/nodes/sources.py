@@ -26,15 +26,21 @@ class Source(Node):
         format: "json", "string" or "bytes".
         declared: The schema as the user gave it; it may name the key column, and then the value may repeat the key.
         time: When a row happened, as an expression; None takes the record's timestamp.
+        on_missing_time: What becomes of a row for which it gives none: "record" takes the record's timestamp all the
+            same; None makes it a dead letter.
+        idle_after: After how long a partition without new records is passed over; None for never.
     """
 
     operation: ClassVar[str] = "source"
     methods: ClassVar[tuple[str, ...]] = ("stream", "table")
     traits: ClassVar[Traits] = Traits(scatters=True)
+    labelled: ClassVar[frozenset[str]] = frozenset({"on_missing_time", "idle_after"})
     topic: str
     format: Format
     declared: Schema
     time: pl.Expr | None = None
+    on_missing_time: str | None = None
+    idle_after: str | None = None
 
     @property
     def endpoint(self) -> str:

@@ -62,12 +62,23 @@ class Expire(Node):
         keeps_state=True,
         orders_rows=True,  # a record that repeats its value is a sign of life
         timed=True,
+        clocked=True,
         clocked_by_tables=True,
         need=Need.LATEST,
     )
     labelled: ClassVar[frozenset[str]] = frozenset({"after"})
     after: str
     clock: str
+
+    @property
+    def timed(self) -> bool:
+        """By the clock that was chosen."""
+        return self.clock == "event"
+
+    @property
+    def clocked(self) -> bool:
+        """By the other one."""
+        return self.clock == "wall"
 
     @cached_property
     def after_ms(self) -> int:
