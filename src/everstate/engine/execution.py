@@ -23,6 +23,7 @@ from everstate.generations.deploy.outputs import kept_tables
 from everstate.generations.generation import own_dead_letters, own_side, own_topic
 from everstate.generations.state.past import past_of
 from everstate.generations.state.topic_marks import require_ids
+from everstate.log.planning import Timing, suited
 from everstate.log.timing import wall_clock
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind
@@ -104,9 +105,10 @@ class SparkExecution:
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
         unit = built(unit) if closed else unit
-        ordered = closed and bool(unit.order_sensitive)
-        stops = log.order(unit.service, output.name, unit.topics) if ordered else None
-        job = _job(unit, generation, log, closed=closed, vectors=stops, migration=migration)
+        timing = Timing.of(unit)
+        stops = log.order(unit.service, output.name, unit.topics) if closed and timing.matters else None
+        repeated = suited(stops, timing) if stops is not None and timing.ordered else None
+        job = _job(unit, generation, log, closed=closed, vectors=repeated, migration=migration)
         self._plan = QueryPlan(
             job=job,
             topics=unit.topics,
@@ -114,7 +116,10 @@ class SparkExecution:
             checkpoint=folder.checkpoint,
             initial=generation.initial,
             max_records=settings.recalculation_records if closed else settings.max_records,
-            order=(unit.service, output.name) if ordered else (),
+            order=(unit.service, output.name) if stops is not None else (),
+            recorded=0 if stops is None else len(stops),
+            timing=timing if timing.matters else None,
+            live=not closed,
             end=end,
             tables=kept_tables(unit),
             checked_ms=wall_clock(),
@@ -128,7 +133,7 @@ class SparkExecution:
             checkpoint=folder.checkpoint,
             initial=generation.initial,
             kind="closed" if closed else "open",
-            ordered=bool(unit.order_sensitive),
+            timing=timing,
             topics=self._topics,
         )
 

@@ -128,12 +128,14 @@ class Batch:
         batch_id: Its number there; -1 for what stands before the first.
         start: Where in its sources it begins; the end of the batch before.
         end: Where it ends.
+        times: The stream time of each partition then, by topic, where the output goes by it; those that have one.
     """
 
     query_id: str
     batch_id: int
     start: Vector
     end: Vector
+    times: Vector = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +152,7 @@ class Commit:
         lease: Name of that lease; empty for the service's own name.
         kind: What it means; see `CommitKind`.
         ordered: Whether the output's results depend on where the batch ends, so that `order` must know of it.
-        times: The stream time of each partition at the end, by topic, where the output goes by it; those that have one.
+        times: As in `Batch`.
         committed_ms: When the log recorded it; known only for commits that come from the log.
     """
 
@@ -181,7 +183,6 @@ class Commit:
         generation: str,
         kind: CommitKind,
         ordered: bool,
-        times: Vector | None = None,
     ) -> Commit:
         """What is committed when a batch publishes.
 
@@ -194,7 +195,6 @@ class Commit:
             generation: Of which version of it.
             kind: What it means.
             ordered: Whether the output's results depend on where the batch ends.
-            times: The stream time of each partition at its end, by topic.
         """
         return cls(
             service=service,
@@ -209,13 +209,13 @@ class Commit:
             lease=lease.name,
             kind=kind,
             ordered=ordered,
-            times=times or {},
+            times=batch.times,
         )
 
     @property
     def batch(self) -> Batch:
         """Which batch it is."""
-        return Batch(self.query_id, self.batch_id, self.start, self.end)
+        return Batch(self.query_id, self.batch_id, self.start, self.end, self.times)
 
     @property
     def lease_name(self) -> str:

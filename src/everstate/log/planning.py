@@ -60,6 +60,11 @@ class Timing:
         return asdict(self)
 
     @property
+    def matters(self) -> bool:
+        """Whether it has anything to do with time or the order of arrival."""
+        return self.ordered or self.clocked or bool(self.waits)
+
+    @property
     def watched(self) -> tuple[str, ...]:
         """The topics for whose partitions a step waits."""
         return tuple(sorted({topic for topics in self.waits for topic in topics}))
@@ -268,9 +273,7 @@ class Planner:
                     found.add(place)
         return found
 
-    def _reached(
-        self, topic: str, times: Vector, available: Vector, passed_over: set[tuple[str, int]]
-    ) -> int | None:
+    def _reached(self, topic: str, times: Vector, available: Vector, passed_over: set[tuple[str, int]]) -> int | None:
         """How far the steps that wait for a topic have come without some partitions; None if none of them has."""
         found = []
         for topics in self._timing.waits:
@@ -310,9 +313,7 @@ def suited(stops: Stops, timing: Timing) -> Stops:
         topic = vectors.topic_of(name)
         if name.startswith(QUIET) and topic not in timing.idle_ms:
             begins = found.column(topic, partition) <= 0
-            columns[name, partition] = np.maximum.accumulate(
-                np.where(begins, found.column(name, partition), UNNAMED)
-            )
+            columns[name, partition] = np.maximum.accumulate(np.where(begins, found.column(name, partition), UNNAMED))
     found = found.with_columns(columns)
     return (found.clocked() if timing.clocked else found).advancing()
 

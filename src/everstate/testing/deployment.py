@@ -177,7 +177,6 @@ class Deployment:
                 recorded=True,
                 times=self._times,
                 clock=lambda: self._clock,
-                tick_ms=1,
             ),
             samples=False,  # the executor takes them down
         )

@@ -49,9 +49,8 @@ class Job:
         policy: What happens to records that cannot be processed.
         shards: How many there are.
         page_policy: How large pages are; None for the usual way.
-        vectors: Where live micro-batches ended, if its own repeat several of them and their order matters.
+        vectors: The live micro-batches that its own repeat, several at once, if it matters where they ended.
         migration: What each shard does to the state of an earlier version, once; None for nothing.
-        timed: It goes by time, so it hears of partitions without records.
         environment: What workers on other machines need of this process's environment. As secret as the log.
     """
 
@@ -71,7 +70,6 @@ class Job:
     vectors: Stops | None = None
     migration: Migration | None = None
     sides: tuple[tuple[str, int], ...] = ()
-    timed: bool = False
     environment: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -84,7 +82,7 @@ class Job:
         payload = pickled(unit)
         digest = hashlib.sha256(payload).hexdigest()
         told = {name: value for name, value in os.environ.items() if name.startswith(_TOLD)}
-        named: dict[str, Any] = {"service": unit.service, "output": unit.output.topic, "timed": unit.timed}
+        named: dict[str, Any] = {"service": unit.service, "output": unit.output.topic}
         return cls(payload=payload, digest=digest, environment=told, **named, **facts)
 
     def unit(self) -> Unit:
@@ -106,9 +104,9 @@ class Job:
         """The order of rows that arrived in earlier micro-batches."""
         if not self.vectors:
             return None
-        from everstate.kernels.order import Order  # noqa: PLC0415 - not in processes that only ask what the state is
+        from everstate.generations.state.recorded import order_of  # noqa: PLC0415 - not where only the state is asked
 
-        return Order.of_columns(self.vectors.columns(), len(self.vectors), self.unit().topics)
+        return order_of(self.vectors, self.unit().topics)
 
     def log(self) -> Log:
         """The log; each process opens it once, and none inherits it from the process that it was forked from."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.settings import Settings
     from everstate.log.archive.reading import Past
     from everstate.log.descriptions import Vector
+    from everstate.log.planning import Timing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,10 @@ class QueryPlan:
         checkpoint: Spark's folder.
         initial: Where in its sources a new query begins.
         max_records: The most records of a micro-batch.
-        order: Service and output whose order log its batches follow; empty if the order does not matter.
+        order: Service and output whose order log its batches follow; empty if they follow none.
+        recorded: So many of it count.
+        timing: What it has to do with time; None for nothing.
+        live: Partitions may be found quiet.
         end: Where it stops reading; None for never.
         past: Where records are that its topics no longer have.
         ids: The ids of the source topics that it has read so far, by name.
@@ -51,6 +55,9 @@ class QueryPlan:
     initial: Vector
     max_records: int
     order: tuple[str, ...] = ()
+    recorded: int = 0
+    timing: Timing | None = None
+    live: bool = True
     end: Vector | None = None
     past: Past | None = None
     ids: dict[str, str] = field(default_factory=dict)
@@ -75,7 +82,10 @@ def start_query(
         ids=plan.ids,
         tables=plan.tables,
         checked_ms=plan.checked_ms,
-        timed=job.timed,
+        recorded=plan.recorded,
+        timing=None if plan.timing is None else plan.timing.to_document(),
+        live=plan.live,
+        owner=(job.service, job.output, job.generation),
         past=None if plan.past is None else plan.past.to_document(),
     )
     frame = own.readStream.format(FORMAT).options(**options.to_spark()).load().mapInArrow(reading(job), ROWS)

@@ -12,7 +12,7 @@ from everstate.engine.query.packing import Packed, pack
 from everstate.engine.query.shard_numbers import shard_ids
 from everstate.kernels.output import addressed, dead_letter_records, side_records
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
-from everstate.kernels.pipeline import ShardStages, run_stages
+from everstate.kernels.pipeline import ShardStages, run_stages, stream_times
 from everstate.log.crash import crash_point
 
 if TYPE_CHECKING:
@@ -109,4 +109,7 @@ class ShardTask:
         for frame in parts[COUNTS]:
             for name, count in frame.iter_rows():
                 counts[name] = counts.get(name, 0) + count
-        return json.dumps({"shard": self._shard, "staged": [asdict(part) for part in staged], "counts": counts})
+        unit, books = job.unit(), {int(stage): book.encode() for stage, book in self._books.items() if stage.isdigit()}
+        times = stream_times(unit, books) if unit.timed else {}
+        parts_of = [asdict(part) for part in staged]
+        return json.dumps({"shard": self._shard, "staged": parts_of, "counts": counts, "times": times})

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from everstate.engine.query.job import Job
     from everstate.log.descriptions import CommitKind, Lease, Vector
+    from everstate.log.planning import Timing
     from everstate.log.protocol import Log
 
 
@@ -65,6 +66,7 @@ class Sink:
         checkpoint: Spark's checkpoint, which knows where batches begin and end.
         initial: Where the first batch begins.
         kind: "open" if it publishes, "closed" while its generation is built.
+        timing: What the output has to do with time.
         topics: Ids of the topics that the batches read and write.
     """
 
@@ -77,7 +79,7 @@ class Sink:
         checkpoint: Path,
         initial: Vector,
         kind: CommitKind,
-        ordered: bool,
+        timing: Timing,
         topics: Mapping[str, str],
     ) -> None:
         self._topics = topics
@@ -87,7 +89,7 @@ class Sink:
         self._checkpoint = checkpoint
         self._initial = initial
         self._kind = kind
-        self._ordered = ordered
+        self._timing = timing
         self._query_id: str | None = None
         self.tally = Tally()
         self.failure: BaseException | None = None
@@ -114,23 +116,25 @@ class Sink:
         staged = [Staged(**part) for report in _in_order(reports) for part in report["staged"]]
         require_ids(self._topics, self._log)
         crash_point("sink.before_commit")
-        self._log.commit(self._commit(batch_id, start, end, staged), staged)
+        # Every shard has heard the same.
+        times = vectors.from_offsets(reports[0]["times"]) if reports else {}
+        self._log.commit(self._commit(batch_id, start, end, staged, times), staged)
         crash_point("sink.after_commit")
         self._count(reports, staged, start, end)
         self.tally.last_ms = (time.monotonic() - began) * 1000
 
-    def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged]) -> Commit:
+    def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged], times: Vector) -> Commit:
         if self._query_id is None:
             self._query_id = json.loads((self._checkpoint / "metadata").read_bytes())["id"]
         return Commit.of(
-            Batch(self._query_id, batch_id, start, end),
+            Batch(self._query_id, batch_id, start, end, times),
             staged,
             self._lease,
             service=self._job.service,
             output=self._job.output,
             generation=self._job.generation,
             kind=self._kind,
-            ordered=self._ordered,
+            ordered=self._timing.noted(start, end),
         )
 
     def _count(self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector) -> None:

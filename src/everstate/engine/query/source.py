@@ -19,13 +19,15 @@ from everstate.log import vectors
 from everstate.log.timing import wall_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from everstate.log.descriptions import Split, Vector
+    from everstate.log.planning import Planner, Told
     from everstate.log.protocol import Log
-    from everstate.log.stops import Stops
 
 FORMAT: Final = "everstate"
+#: In the place of a topic: at this address is what a batch is told besides its records.
+TOLD: Final = "$told"
 #: The columns that the source gives: where to find a contiguous range of records.
 ADDRESS: Final = "topic string, partition int, start long, end long, location string"
 
@@ -38,7 +40,8 @@ class SourceOptions:
         url: Which log.
         topics: Which topics.
         initial: Where a new query begins.
-        order: Service and output whose order log batches have to follow; empty if the order does not matter.
+        order: Service and output whose order log batches have to follow; empty if they follow none.
+        recorded: So many of it count.
         end: Nothing is read from this vector on; None for no end.
         max_records: The most records of a batch.
         tasks: How many tasks should share a batch.
@@ -47,7 +50,9 @@ class SourceOptions:
         checked_ms: When it was last known that none of these deletions had been missed.
         past: Where records are that the topics no longer have.
         task_records: A task is not given fewer records than this as long as there is one task to share them.
-        timed: The unit goes by time: each batch names all partitions, also those without records.
+        timing: What the unit has to do with time; None for nothing.
+        live: Partitions may be found quiet; a recalculation repeats when they were.
+        owner: Service, output and generation.
     """
 
     url: str
@@ -57,12 +62,15 @@ class SourceOptions:
     max_records: int
     tasks: int
     order: tuple[str, ...] = ()
+    recorded: int = 0
     ids: dict[str, str] | None = None
     tables: tuple[str, ...] = ()
     checked_ms: int = 0
     past: dict[str, Any] | None = None
     task_records: int = 10_000
-    timed: bool = False
+    timing: dict[str, Any] | None = None
+    live: bool = True
+    owner: tuple[str, ...] = ()
 
     def to_spark(self) -> dict[str, str]:
         """As Spark carries options: text by name."""
@@ -81,6 +89,7 @@ class SourceOptions:
                 "topics": tuple(document["topics"]),
                 "order": tuple(document["order"]),
                 "tables": tuple(document["tables"]),
+                "owner": tuple(document["owner"]),
             }
         )
 
@@ -115,10 +124,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._target: Vector | None = None
+        self._target: tuple[Vector, int] | None = None
         self._log: Log | None = None
         self._seen: dict[str, str] | None = None
-        self._stops: Stops | None = None
+        self._planned_by: Planner | None = None
         self._since_ms: int | None = None
 
     def initialOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
@@ -136,12 +145,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._require_same_topics()
         ends = self._open().end_offsets(self._options.topics)
         _require_reachable(begin, ends)
-        available = self._limited(ends) if self._target is None else self._target
+        available, now_ms = (self._limited(ends), wall_clock()) if self._target is None else self._target
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else vectors.lag(begin, available)
-        stop = self._recorded().after(begin, most)
-        if stop is not None:
-            return vectors.completed(vectors.capped(available, stop), begin)
-        return vectors.admitted(begin, available, most)
+        return self._planner().end(begin, available, most, now_ms)
 
     @carried()
     def reportLatestOffset(self) -> dict[str, dict[int, int]]:  # noqa: N802 - Spark's name
@@ -150,8 +156,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @carried()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember where the topics end, and stop there."""
-        self._target = self._available()
+        """Remember where the topics end and what time it is, and stop there."""
+        self._target = self._available(), wall_clock()
 
     @carried()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -161,26 +167,40 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._require_every_deletion(begin)
         total = vectors.lag(begin, finish)
         share = max(self._options.task_records, -(-total // self._options.tasks))
+        told = self._planner().told(begin, finish) if self._options.timing is not None else None
+        cuts = {(at.topic, at.partition, at.offset) for at in told.times} if told else set()
         splits = [
             split
             for topic, partition, until in vectors.positions(finish)
             if (since := vectors.offset_at(begin, topic, partition)) < until
-            for split in self._splits(topic, partition, since, until, share)
+            for split in self._cut(topic, partition, since, until, share, cuts)
         ]
-        if self._options.timed:
-            splits += self._quiet(begin, finish)
+        if self._options.timing is not None:
+            splits += self._besides(begin, finish, told)
         return [SplitGroup(addresses) for addresses in grouped(splits, self._options.tasks)]
 
-    def _quiet(self, begin: Vector, finish: Vector) -> list[Split]:
-        """An address without records for each partition that has none in the batch."""
+    def _besides(self, begin: Vector, finish: Vector, told: Told | None) -> list[Split]:
+        """An address without records for each partition that has none in the batch, and one for what it is told."""
         from everstate.log.descriptions import Split  # noqa: PLC0415 - as the log, see below
 
-        return [
+        quiet = [
             Split(topic, partition, end, end, "")
-            for topic, partition, _ in vectors.positions(self._open().end_offsets(self._options.topics))
-            for end in [vectors.offset_at(finish, topic, partition)]
+            for topic, partition, end in vectors.positions(finish)
             if end == vectors.offset_at(begin, topic, partition)
         ]
+        return [*quiet, *([Split(TOLD, 0, 0, 0, told.to_json())] if told else [])]
+
+    def _cut(
+        self, topic: str, partition: int, start: int, end: int, share: int, cuts: Collection[tuple[str, int, int]]
+    ) -> Iterator[Split]:
+        """The splits of a range, with an address without records wherever a mark has to stand between two of them."""
+        from everstate.log.descriptions import Split  # noqa: PLC0415 - as the log, see below
+
+        for cut in sorted({at for *place, at in cuts if place == [topic, partition] and start < at < end}):
+            yield from self._splits(topic, partition, start, cut, share)
+            yield Split(topic, partition, cut, cut, "")
+            start = cut
+        yield from self._splits(topic, partition, start, end, share)
 
     def _splits(self, topic: str, partition: int, start: int, end: int, share: int) -> list[Split]:
         if self._options.past is None:
@@ -202,16 +222,26 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._log is not None:
             self._log.close()
 
-    def _recorded(self) -> Stops:
-        """The order log of the source's topics; read once, since a recalculation only needs the past."""
-        if self._stops is None:
+    def _planner(self) -> Planner:
+        """What plans the batches; the order log is read once, since a recalculation only needs the past."""
+        if self._planned_by is None:
+            from everstate.log.planning import Planner, Timing  # noqa: PLC0415 - as the log, see below
             from everstate.log.stops import Stops  # noqa: PLC0415 - as the log, see below
 
-            self._stops = Stops.of([])
-            if self._options.order:
-                service, output = self._options.order
-                self._stops = self._open().order(service, output, self._options.topics)
-        return self._stops
+            options, stops = self._options, Stops.of([])
+            if options.order:
+                # As many as the tasks know: the active generation goes on and adds to it.
+                stops = self._open().order(options.order[0], options.order[1], options.topics)[: options.recorded]
+            timing = Timing.from_document(options.timing) if options.timing is not None else Timing()
+            self._planned_by = Planner(timing, stops, limit=options.end, times=self._times_at, live=options.live)
+        return self._planned_by
+
+    def _times_at(self, position: Vector) -> Vector | None:
+        """The stream times at the end of the last batch; None if they are not known."""
+        last = self._open().last_commit(*self._options.owner)
+        if last is None:
+            return {} if position == self._options.initial else None
+        return last.times if last.end == position else None
 
     def _require_same_topics(self) -> None:
         """Refuse topics that were deleted and created again: offsets of the old ones mean nothing in them."""
@@ -259,7 +289,7 @@ def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, in
         >>> [len(group) for group in grouped([Split("t", 0, n, n + 1, "") for n in range(5)], 2)]
         [3, 2]
     """
-    total = sum(split.end - split.start for split in splits)
+    total = sum(split.end - split.start for split in splits) or 1
     groups: list[list[tuple[str, int, int, int, str]]] = []
     taken = 0
     for split in splits:

@@ -8,10 +8,12 @@ import polars as pl
 from pyspark import TaskContext
 
 from everstate.engine.query.packing import pack, to_arrow
+from everstate.engine.query.source import TOLD
 from everstate.errors.carrying import carried
 from everstate.kernels import pipeline
 from everstate.log.archive.reading import read_split
 from everstate.log.descriptions import Split
+from everstate.log.planning import Told
 from everstate.log.records import empty
 
 if TYPE_CHECKING:
@@ -43,7 +45,14 @@ def reading(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Record
 
 def ingested(job: Job, addresses: Iterable[Split]) -> list[Parcel]:
     """Read and decode; returns what goes to later stages and what leaves the unit at once."""
-    return pipeline.ingested(job.unit(), _pieces(job.log(), addresses), job.policy)
+    unit, heard, places = job.unit(), [], []
+    for address in addresses:
+        if address.topic == TOLD:
+            told = Told.from_json(address.location)
+            heard += pipeline.told(unit, told.clock, told.epochs, told.times)
+        else:
+            places.append(address)
+    return [*pipeline.ingested(unit, _pieces(job.log(), places), job.policy, order=job.order), *heard]
 
 
 def _pieces(log: Log, addresses: Iterable[Split]) -> Iterator[Piece]:
@@ -54,6 +63,8 @@ def _pieces(log: Log, addresses: Iterable[Split]) -> Iterator[Piece]:
 
 def runs(addresses: Iterable[Split], together: int = TOGETHER) -> Iterator[list[Split]]:
     """Neighbouring splits of one partition, so that many small segments cost little more than a large one.
+
+    One without records keeps those beside it apart.
 
     Example:
         >>> splits = [Split("t", 0, 0, 2, ""), Split("t", 0, 2, 4, ""), Split("t", 1, 0, 9, "")]
@@ -68,7 +79,8 @@ def runs(addresses: Iterable[Split], together: int = TOGETHER) -> Iterator[list[
             split.partition,
             split.start,
         )
-        if run and (not continues or split.end - run[0].start > together):
+        cut = last is not None and (last.start == last.end or split.start == split.end)
+        if run and (not continues or cut or split.end - run[0].start > together):
             yield run
             run = []
         run.append(split)

@@ -116,7 +116,6 @@ def _closing(log: Log, service: str, output: str, generation: Generation, lease:
         generation=generation.name,
         kind="cutover",
         ordered=last.ordered if last else True,
-        times=last.times if last else None,
     )
 
 

@@ -22,14 +22,15 @@ from everstate.generations.deploy.migration_plan import Version, passage, standi
 from everstate.generations.deploy.outputs import prepared, require_every_deletion
 from everstate.generations.generation import own_dead_letters
 from everstate.generations.state.past import beginning, past_of
+from everstate.generations.state.recorded import order_of
 from everstate.kernels.migration.convert import place
 from everstate.kernels.migration.proof import recalculated
-from everstate.kernels.order import Order
 from everstate.kernels.output import RECORD, with_headers
 from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Commit
+from everstate.log.planning import Timing, suited
 from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
@@ -87,14 +88,14 @@ def begin(unit: Unit, generation: Generation, site: Site) -> None:
         own_dead_letters(unit.service, output, generation), with_headers(letters, unit.service, active.name)
     )
     commit = Commit.of(
-        found,
+        replace(found, times=last.times) if last is not None and last.end == found.end else found,
         staged,
         site.leases.building(),
         service=unit.service,
         output=output,
         generation=generation.name,
         kind="closed",
-        ordered=bool(unit.order_sensitive),
+        ordered=unit.recorded,
     )
     log.commit(commit, staged)
     crash_point("migration.after_commit")
@@ -221,7 +222,8 @@ def _sample(output: PreparedOutput, site: Site, end: Vector) -> Sample:
     initial, missing = beginning(log, unit.service, site.home, described, unit.topics)
     generation = replace(output.generation, initial=initial, missing=missing)
     past = past_of(replace(output, generation=generation), log, initial)
-    order = log.order(unit.service, output.name, unit.topics) if unit.order_sensitive else None
+    recorded = log.order(unit.service, output.name, unit.topics) if unit.recorded else None
+    order = None if recorded is None else suited(recorded, Timing.of(unit))
 
     def batches() -> Iterator[list[Piece]]:
         position = initial
@@ -233,7 +235,7 @@ def _sample(output: PreparedOutput, site: Site, end: Vector) -> Sample:
                 yield from ([piece] for piece in pieces)
             position = stop
 
-    sample = recalculated(unit, batches, Order.of_columns(order.columns(), len(order), unit.topics) if order else None)
+    sample = recalculated(unit, batches, order_of(order, unit.topics))
     return replace(sample, unknown=_superseded(log, unit, past, end, sample.limit))
 
 

@@ -62,7 +62,6 @@ class Course:
         recorded: Its first micro-batches are taken down as its sample.
         times: Where stream time was moved by hand.
         clock: The wall clock.
-        tick_ms: How often it is looked at without records.
     """
 
     lease: Lease
@@ -74,7 +73,6 @@ class Course:
     recorded: bool = False
     times: Times = field(default_factory=Times)
     clock: Clock = wall_clock
-    tick_ms: int = TICK_MS
 
 
 class InProcessExecution:
@@ -109,7 +107,7 @@ class InProcessExecution:
             limit=course.end,
             times=self._times_at,
             live=not course.closed,
-            tick_ms=course.tick_ms,
+            tick_ms=1 if course.ordered else TICK_MS,
             noting=course.ordered,
         )
         self._order = order_of(self._planner.stops, unit.topics) if self._timing.ordered else None
@@ -242,7 +240,8 @@ class InProcessExecution:
         crash_point("batch.after_state")
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
-        self._log.commit(self._commit(batch, start, end, staged, after), staged)
+        times = stream_times(self._unit, after[0].books) if self._unit.timed else {}
+        self._log.commit(self._commit(Batch(self._kept.query_id, batch, start, end, times), staged), staged)
         crash_point("sink.after_commit")
         self._kept.complete(batch, after)
         if self._recording is not None and witness is not None:
@@ -271,9 +270,7 @@ class InProcessExecution:
         pages.blocks = dict(state.blocks)
         generation = self.output.generation
         share = (number, generation.shards)
-        stages = ShardStages(
-            self._unit, pages, state.books, policy=generation.policy, order=self._order, share=share
-        )
+        stages = ShardStages(self._unit, pages, state.books, policy=generation.policy, order=self._order, share=share)
         return stages, pages
 
     def _pieces(self, start: Vector, end: Vector) -> Iterator[Piece]:
@@ -326,20 +323,17 @@ class InProcessExecution:
                     counts[name] = counts.get(name, 0) + count
         return staged, counts
 
-    def _commit(
-        self, batch: int, start: Vector, end: Vector, staged: list[Staged], after: tuple[ShardState, ...]
-    ) -> Commit:
+    def _commit(self, batch: Batch, staged: list[Staged]) -> Commit:
+        moves = batch.start != batch.end  # else it is no place to stop at
         return Commit.of(
-            Batch(self._kept.query_id, batch, start, end),
+            batch,
             staged,
             self._course.lease,
             service=self._unit.service,
             output=self.name,
             generation=self.output.generation.name,
             kind="closed" if self._course.closed else "open",
-            # A micro-batch in which nothing moves is no place to stop at.
-            ordered=start != end and (self._course.ordered or self._timing.noted(start, end)),
-            times=stream_times(self._unit, after[0].books) if self._unit.timed else None,
+            ordered=moves and (self._course.ordered or self._timing.noted(batch.start, batch.end)),
         )
 
     def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:

@@ -8,7 +8,6 @@ from everstate.errors import CheckpointMissingError
 from everstate.generations.in_process.execution import Course, InProcessExecution
 from everstate.generations.in_process.kept import Kept
 from everstate.generations.in_process.times import Times
-from everstate.log.planning import TICK_MS
 from everstate.log.timing import wall_clock
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ class InProcessExecutor:
         recorded: Take down the first micro-batches of each generation as its sample.
         times: Where stream time was moved by hand, by an earlier one.
         clock: The wall clock.
-        tick_ms: How often it is looked at without records.
     """
 
     def __init__(
@@ -51,7 +49,6 @@ class InProcessExecutor:
         recorded: bool = False,
         times: Times | None = None,
         clock: Clock = wall_clock,
-        tick_ms: int = TICK_MS,
     ) -> None:
         self.pause = 0.0  # whoever looks does the work
         self.startup = 0.0
@@ -62,7 +59,7 @@ class InProcessExecutor:
         self._ordered = ordered
         self._recorded = recorded
         self._times = Times() if times is None else times
-        self._clock, self._tick_ms = clock, tick_ms
+        self._clock = clock
 
     def cores(self) -> int:
         """As many as Spark would have here."""
@@ -89,7 +86,6 @@ class InProcessExecutor:
             recorded=self._recorded,
             times=self._times,
             clock=self._clock,
-            tick_ms=self._tick_ms,
         )
         kept = self.folder(output.name, output.generation)
         return InProcessExecution(output, kept, self._log, self._settings, course)
