@@ -6,12 +6,25 @@ import argparse
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from bench import deletion, kafka, latency, memory, recalculation, report, small_batches, startup, throughput
+from bench import (
+    deletion,
+    kafka,
+    latency,
+    memory,
+    recalculation,
+    report,
+    small_batches,
+    startup,
+    throughput,
+    timed,
+    windows,
+)
 from bench.processes import ROOT
 from bench.scale import FULL, QUICK
 
@@ -31,6 +44,7 @@ MEASUREMENTS: Final[dict[str, Measure]] = {
     "latency": latency.measure,
     "recalculation": recalculation.measure,
     "memory": memory.measure,
+    **{kind: partial(windows.measure, kind) for kind in timed.KINDS},
     "kafka": kafka.measure,
 }
 
@@ -44,10 +58,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--records", type=int, help="records of a run over several batches, instead of the usual number"
     )
+    parser.add_argument("--keys", nargs="+", type=int, help="keys or groups, instead of few and many")
+    parser.add_argument("--rounds", type=int, help="how often a throughput run is repeated")
     options = parser.parse_args(arguments)
     scale = QUICK if options.quick else FULL
     if options.records is not None:
         scale = replace(scale, batch_records=options.records // scale.batches)
+    if options.keys is not None:
+        scale = replace(scale, keys=tuple(options.keys))
+    if options.rounds is not None:
+        scale = replace(scale, rounds=options.rounds)
     console = Console(stderr=True, highlight=False)
     began = datetime.now(UTC)
     raw: dict[str, Any] = {}

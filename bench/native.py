@@ -69,7 +69,7 @@ class PerKey(StatefulProcessor):  # type: ignore[misc]
 
 
 def _run(folder: str, work: str, settings: dict[str, Any], totals: Callable[[DataFrame], DataFrame]) -> dict[str, Any]:
-    session = _session(Settings.resolve({**settings, "full_compiler": True}, environment={}))
+    session = session_of(Settings.resolve({**settings, "full_compiler": True}, environment={}))
     lines = session.readStream.option("maxFilesPerTrigger", PARTITIONS).text(folder)
     rows = lines.select(F.from_json("value", _VALUE).alias("payment")).select("payment.*")
     ends: list[float] = []
@@ -92,7 +92,7 @@ def _run(folder: str, work: str, settings: dict[str, Any], totals: Callable[[Dat
     return {"seconds": [later - earlier for earlier, later in pairwise(ends)]}
 
 
-def _session(settings: Settings) -> SparkSession:
+def session_of(settings: Settings) -> SparkSession:
     """A session as a service has it, without what is Everstate's own."""
     own = {**engine_session.STATE, **engine_session.PACE}
     kept = {name: own[name] for name in _KEPT}

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from tests.conformance.services import missing
+from tests.spark_session import log, run, spark
 
-if TYPE_CHECKING:
-    import pytest
+__all__ = ["log", "run", "spark"]
 
 HERE = Path(__file__).parent / "cases"
 
@@ -24,6 +26,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "built_case" in metafunc.fixturenames:
         built = {name: case for name, case in cases.items() if missing(case) is None}
         metafunc.parametrize("built_case", list(built.values()), ids=list(built))
+
+
+@pytest.fixture
+def built_cases(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    """All cases whose operator there is."""
+    cases = _cases(Path(request.config.getoption("--cases")))
+    return [case for case in cases.values() if missing(case) is None]
 
 
 def _cases(folder: Path) -> dict[str, dict[str, Any]]:

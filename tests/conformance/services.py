@@ -36,8 +36,13 @@ def missing(case: dict[str, Any]) -> str | None:
 def service_of(case: dict[str, Any]) -> es.Service:
     """A service with the case's operator, writing to `OUTPUT`."""
     app = es.Service("conformance")
-    _OPERATORS[case["operator"]](app, case).to(OUTPUT)
+    operation(app, case).to(OUTPUT)
     return app
+
+
+def operation(app: Any, case: dict[str, Any]) -> Any:
+    """The case's operator on topics of a service, or of what stands in for one."""
+    return _OPERATORS[case["operator"]](app, case)
 
 
 def value_type(case: dict[str, Any], topic: str, part: str = "value") -> Any:

@@ -30,7 +30,8 @@ EverstateError
 │   ├── CheckpointMissingError   the checkpoint is gone, or a part of it
 │   ├── CheckpointDamagedError   a part of it cannot be read
 │   ├── CommitConflictError      a batch was committed before with another content
-│   └── TombstonesMissedError    deletions were compacted away before they were read
+│   ├── TombstonesMissedError    deletions were compacted away before they were read
+│   └── FinalityError            a row has reached what is final, which Everstate must never let happen
 ├── DeploymentError              a new version cannot take the place of the active one
 │   ├── GenerationError          there is no such generation, or it is not at that point of its life
 │   ├── ApprovalNeededError      the cutover would remove more than it may without being approved
@@ -259,6 +260,12 @@ class CommitConflictError(StateError):
 
 class TombstonesMissedError(StateError):
     """Deletions were compacted away before they were read."""
+
+
+class FinalityError(StateError):
+    """A row has reached what is final: an error in Everstate itself, noticed before anything wrong is published."""
+
+    cure = "Please report it. From scratch the output is right: everstate run SERVICE.py --recalculate OUTPUT"
 
 
 class DeploymentError(EverstateError):

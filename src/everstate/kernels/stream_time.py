@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from everstate.errors import StateError
+from everstate.errors import FinalityError, StateError
 from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
+
+    from everstate.topology.nodes import Node
 
 #: One split that was read: whose, from where to where, and its highest timestamp (null if nothing in it has a time).
 MARK: Final[dict[str, pl.DataType]] = {
@@ -141,6 +143,31 @@ def require_known(known: dict[str, int | None], marks: pl.DataFrame, topics: Seq
                 "take its records",
                 hint="Rebuild the output with all partitions: everstate run SERVICE.py --recalculate OUTPUT",
             )
+
+
+def require_open(node: Node, closes: pl.Series, reached: int) -> None:
+    """Refuse rows for what has been final since the last micro-batch, which the one rule of time excludes.
+
+    A row's stream time is at or above the frontier of every micro-batch before its own, so a row that is not late by
+    its own stream time has a close that lies ahead. Whoever breaks that, with times of partitions or rows that lost
+    theirs, would change what was published as final, and in no other run. One minimum a micro-batch is cheap enough to
+    be looked at always.
+
+    Args:
+        node: The step.
+        closes: By row that counts, the stream time at which it would be too late.
+        reached: What all that feeds the step had reached before the micro-batch.
+
+    Raises:
+        FinalityError: If there is one.
+    """
+    first = closes.min()
+    if first is not None and first <= reached:  # type: ignore[operator]  # times
+        raise FinalityError(
+            f"a row has reached {node.operation} with a close at {first}, where all had come to {reached} before: "
+            "what it belongs to is final",
+            location=node.location,
+        )
 
 
 def across_splits(rows: pl.DataFrame, splits: pl.DataFrame) -> pl.DataFrame:

@@ -284,6 +284,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, int, int, str]]]:
     """Divide splits between tasks: neighbours stay together, and the largest share is as small as that allows.
 
+    A micro-batch may have no records at all: where topics are empty, it only tells which partitions there are.
+
     Example:
         >>> from everstate.log.descriptions import Split
         >>> [len(group) for group in grouped([Split("t", 0, n, n + 1, "") for n in range(5)], 2)]
@@ -294,7 +296,7 @@ def grouped(splits: Sequence[Split], tasks: int) -> list[list[tuple[str, int, in
     taken = 0
     for split in splits:
         # A split belongs to the task in whose equal share of the batch it begins.
-        number = min(tasks - 1, taken * tasks // total)
+        number = min(tasks - 1, taken * tasks // max(1, total))
         while len(groups) <= number:
             groups.append([])
         groups[number].append((split.topic, split.partition, split.start, split.end, split.location))

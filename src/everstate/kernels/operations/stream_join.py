@@ -16,6 +16,7 @@ from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import LEFT, RIGHT, results
 from everstate.kernels.pages.due_index import DUE, DueIndex
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes.stream_joins import StreamJoin
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def update(
     named = [_named(node, place, rows, shard.ledger) for place, rows in enumerate(inputs)]
     keyless = [rows.filter(pl.col(KEY).is_null()) for rows in named]
     new = [rows.filter(pl.col(KEY).is_not_null()) for rows in named]
+    for place, rows in enumerate(new):
+        require_open(node, rows[TS] + node.closes_ms[place], slices.reached)
     keys = pl.concat([*(rows[KEY] for rows in new), index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
     slices.reached = now
     stores = [shard.multi(number, place) for place in (0, 1)]

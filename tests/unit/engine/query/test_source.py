@@ -157,6 +157,11 @@ def test_partitions_of_nothing_are_none(log):
     assert reader(log).partitions({"t": {"0": 0}}, {"t": {"0": 0}}) == []
 
 
+def test_batch_of_empty_topics_names_their_partitions_where_time_counts(log):
+    (only,) = reader(log, timed=True).partitions({"t": {"0": 0}}, {"t": {"0": 0, "1": 0}})
+    assert sorted(only.value) == [("t", 0, 0, 0, ""), ("t", 1, 0, 0, "")]
+
+
 def test_grouped_largest_share_is_at_most_one_split_above_the_mean():
     splits = [Split("t", 0, start, start + 3, "") for start in range(0, 60, 3)]
     groups = grouped(splits, 4)

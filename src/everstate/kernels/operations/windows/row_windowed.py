@@ -20,9 +20,10 @@ from everstate.kernels.operations.aggregate.groups import combined
 from everstate.kernels.operations.fold import fold, refolding
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.windows.assign import BEGIN, LAST, bounded, carried, dated, on_time
-from everstate.kernels.operations.windows.bounds import Windows, sessions, sliding
+from everstate.kernels.operations.windows.bounds import Windows, sliding
 from everstate.kernels.pages.due_index import DUE, DueIndex
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import RowWindowAggregate, RowWindowFold
 from everstate.topology.nodes.windows import END
 
@@ -145,6 +146,7 @@ def _updated(number: int, rows: pl.DataFrame, shard: Shard, inside: _Inside) -> 
     now = before if shard.frontier is None else max(before, shard.frontier)
     index = DueIndex(slices, max(1, node.gone_ms // 4))
     new = _stored(inside, on_time(node, rows, shard.ledger))
+    require_open(node, new[TS] + node.close_ms, before)
     groups = pl.concat([new[KEY], index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
     slices.reached = now
     if groups.is_empty():
@@ -180,22 +182,22 @@ def _windows(node: RowWindowed, rows: pl.DataFrame, before: int) -> tuple[pl.Dat
         Rows with `$begin` and `$end` of a window; rows with `$end`, the last that a window of theirs can have.
     """
     rows = rows.sort(KEY, *ORDER, CONTRIBUTION)
+    if node.session:
+        known = _in_sessions(node, rows)
+        return known.filter(pl.col(_LAST_MS) + node.gone_ms > before), known.drop(BEGIN)
     places: list[int] = []
     begins: list[int] = []
     ends: list[int] = []
     counted: list[bool] = []
     last: list[int] = []
     for start, found, times in _by_group(node, rows):
-        own = [0] * len(times)
         for (begin, end), members in found.members.items():
-            for member in members:
-                own[member] = max(own[member], end)
             if end + node.gone_ms > before:
                 places += [start + member for member in members]
                 begins += [begin] * len(members)
                 ends += [end] * len(members)
         counted += found.counted
-        last += own if node.session else [time + node.size_ms + 1 for time in times]
+        last += [time + node.size_ms + 1 for time in times]
     windowed = rows[pl.Series(places, dtype=pl.UInt32)].with_columns(
         pl.Series(BEGIN, begins, dtype=pl.Int64), pl.Series(_LAST_MS, ends, dtype=pl.Int64)
     )
@@ -203,17 +205,24 @@ def _windows(node: RowWindowed, rows: pl.DataFrame, before: int) -> tuple[pl.Dat
     return windowed, known
 
 
+def _in_sessions(node: RowWindowed, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows in order of group and time, each with `$begin` and `$end` of the session that it is in."""
+    first = ((pl.col(KEY) != pl.col(KEY).shift()) | (pl.col(TS).diff() > node.size_ms)).fill_null(value=True)
+    last = first.shift(-1, fill_value=True)
+    return rows.with_columns(
+        pl.when(first).then(TS).forward_fill().alias(BEGIN),
+        pl.when(last).then(TS).backward_fill().alias(_LAST_MS),
+        pl.lit(value=True).alias(_COUNTED),
+    )
+
+
 def _by_group(node: RowWindowed, rows: pl.DataFrame) -> Iterator[tuple[int, Windows, list[int]]]:
-    """The windows of each group, with the place of its first row and the times of all."""
+    """The sliding windows of each group, with the place of its first row and the times of all."""
     grace = node.close_ms - node.size_ms - 1
     start = 0
     for part in rows.partition_by(KEY, maintain_order=True):
-        times = part[TS].to_list()
-        if node.session:
-            yield start, sessions(times, node.size_ms), times
-        else:
-            at, counted = part[STREAM_TIME].to_list(), part[_COUNTED].to_list()
-            yield start, sliding(times, at, counted, node.size_ms, grace), times
+        times, at, counted = (part[name].to_list() for name in (TS, STREAM_TIME, _COUNTED))
+        yield start, sliding(times, at, counted, node.size_ms, grace), times
         start += part.height
 
 

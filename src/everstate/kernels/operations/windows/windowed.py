@@ -21,6 +21,7 @@ from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.windows.assign import BEGIN, LAST, assigned, carried, dated, on_time
 from everstate.kernels.rows import KEY, OP, STREAM_TIME, SYSTEM, TS, empty
+from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import WindowAggregate, WindowFold
 from everstate.topology.nodes.windows import START
 
@@ -147,6 +148,7 @@ def _updated(node: Windowed, number: int, rows: pl.DataFrame, shard: Shard, inne
     slices = shard.sliced(number)
     before = slices.reached
     now = before if shard.frontier is None else max(before, shard.frontier)
+    require_open(node, rows[BEGIN] + node.close_ms, before)
     over = max(node.close_ms, node.keep_ms or 0)
     given = [empty(dict(node.schema.polars))]
     rows = rows.with_columns((pl.col(BEGIN) // node.size_ms).alias(_SLICE))
