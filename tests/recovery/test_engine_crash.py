@@ -30,6 +30,8 @@ IN_WORKERS = ("batch.", "log.stage.")
 class World:
     """A log, the service's processes, and what should come out."""
 
+    service = SERVICE
+
     def __init__(self, folder):
         self.log = open_log(folder / "log")
         self.log.create_topic("payments", TopicConfig(partitions=3))
@@ -50,7 +52,7 @@ class World:
         self.log.append("payments", frame)
 
     def start(self, *options, **environment):
-        command = [sys.executable, "-m", "everstate.cli.main", "run", str(SERVICE), "--log", self.log.url]
+        command = [sys.executable, "-m", "everstate.cli.main", "run", str(self.service), "--log", self.log.url]
         command += ["--memory", "1g", "--cores", "2", "--max-records", "60", *options]
         return subprocess.Popen(
             command,
