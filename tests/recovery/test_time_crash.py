@@ -70,7 +70,9 @@ class TimedWorld(World):
         ]
 
     def check(self):
-        wanted = {topic: list(self.driver._deployment.topics.all(topic)) for topic in (*STREAMS, *ONCE, "updated", "alive")}
+        wanted = {
+            topic: list(self.driver._deployment.topics.all(topic)) for topic in (*STREAMS, *ONCE, "updated", "alive")
+        }
         for topic in (*STREAMS, *ONCE):
             expected = Counter((r.key.decode(), r.value.decode()) for r in wanted[topic])
             found = Counter((key, value.decode()) for key, value in self._pairs(topic))

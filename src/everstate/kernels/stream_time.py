@@ -162,7 +162,7 @@ def require_open(node: Node, closes: pl.Series, reached: int) -> None:
         FinalityError: If there is one.
     """
     first = closes.min()
-    if first is not None and first <= reached:  # type: ignore[operator]  # times
+    if isinstance(first, int) and first <= reached:  # None without rows
         raise FinalityError(
             f"a row has reached {node.operation} with a close at {first}, where all had come to {reached} before: "
             "what it belongs to is final",
