@@ -25,6 +25,7 @@ from everstate.cli.commands.produce import produce
 from everstate.cli.commands.rollback import rollback
 from everstate.cli.commands.run import run
 from everstate.cli.commands.status import status
+from everstate.cli.commands.tombstone import tombstone
 from everstate.cli.commands.topic import topic_app
 from everstate.cli.exit_codes import exit_code
 from everstate.cli.help_pages import Commands
@@ -62,6 +63,7 @@ app.command()(produce)
 app.command()(consume)
 app.command()(export)
 app.command()(copy)
+app.command()(tombstone)
 
 
 def main() -> None:

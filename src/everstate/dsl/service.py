@@ -232,6 +232,10 @@ class Service(Guiding, Displayed):
         self._outputs.append(output)
         return self._read_back(output)
 
+    def add(self, output: Output) -> None:
+        """Declare an output that is described already, without looking at what it writes to."""
+        self._outputs.append(output)
+
     def _read_back(self, output: Output) -> Node:
         source = Source(
             inputs=(),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Formats that need no more than a word.
 WORDS: Final = ("json", "string", "bytes", "number")
+#: What a source has of which nothing but keys is read; not for users.
+KEYS: Final = "keys"
 
 
 @explained_class

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: From so many records on, they are ordered by the hashes of their keys.
 _MANY: Final = 20_000
 
+#: Of a tombstone for a record that lies somewhere: its offset, for which it has a header.
+REMOVED: Final = "removed"
+
 #: A record on its way to a topic.
 RECORD: Final[dict[str, pl.DataType]] = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64()}
 
@@ -154,15 +157,27 @@ def side_records(
 
     Args:
         side: The topic.
-        records: key, value and ts, from all tasks.
+        records: key, value and ts, from all tasks; of tombstones, also the partition and `REMOVED`.
         partitions: How many the topic has.
         service: Whose they are.
         generation: Which version made them.
         turn: As for `addressed`.
     """
+    if REMOVED in records.columns:
+        return _removing(records, service, generation)
     if side.kind is Kind.TABLE:
         records = records.sort("key", "value").unique("key", keep="first", maintain_order=True)
     return addressed(records, partitions, service, generation, turn=turn)
+
+
+def _removing(records: pl.DataFrame, service: str, generation: str) -> pl.DataFrame:
+    """Tombstones in the partitions of the records that they remove, which they name."""
+    # Their generation is none of the topic's own writer, which knows its records by that.
+    placed = with_headers(records.sort("key", "partition"), service, f"{service}.{generation}")
+    removed = pl.struct(
+        pl.lit("es-removed").alias("name"), pl.col(REMOVED).cast(pl.String).cast(pl.Binary).alias("value")
+    )
+    return placed.with_columns(pl.col("headers").list.concat(pl.concat_list(removed))).drop(REMOVED)
 
 
 def place_key(place: tuple[str | int, ...]) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from everstate.log.digest import combined_digest
@@ -153,6 +153,8 @@ class Commit:
         kind: What it means; see `CommitKind`.
         ordered: Whether the output's results depend on where the batch ends, so that `order` must know of it.
         times: As in `Batch`.
+        seen: How far it has looked in topics to which it writes itself: of a key that has got a record since, nothing
+            is published. The digest is that of all that would have been.
         committed_ms: When the log recorded it; known only for commits that come from the log.
     """
 
@@ -169,6 +171,7 @@ class Commit:
     kind: CommitKind = "open"
     ordered: bool = True
     times: Vector = field(default_factory=dict, compare=False)
+    seen: Vector = field(default_factory=dict, compare=False)
     committed_ms: int | None = field(default=None, compare=False)
 
     @classmethod
@@ -212,6 +215,10 @@ class Commit:
             times=batch.times,
         )
 
+    def having_seen(self, topics: Sequence[str]) -> Commit:
+        """The same, where it says something of records in these of its sources: it has looked as far as it ends."""
+        return replace(self, seen={topic: self.end.get(topic, {}) for topic in topics})
+
     @property
     def batch(self) -> Batch:
         """Which batch it is."""
@@ -232,10 +239,23 @@ class CommitResult:
             content, and the difference was published).
         offsets: What the batch occupies now; after a correction, only what the correction added. None where the log
             is not told.
+        left_out: So many records were not published on the output's topic, since others have come for their keys.
     """
 
     status: Literal["committed", "skipped", "corrected"]
     offsets: Ranges | None
+    left_out: int = 0
+
+    def counted(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """What a batch has counted, less the removals that were left out.
+
+        Example:
+            >>> CommitResult("committed", {}, left_out=2).counted({"removed": 5})
+            {'removed': 3, 'overtaken': 2}
+        """
+        if not self.left_out:
+            return dict(counts)
+        return {**counts, "removed": counts.get("removed", 0) - self.left_out, "overtaken": self.left_out}
 
 
 @dataclass(frozen=True, eq=False)

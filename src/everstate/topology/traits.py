@@ -38,6 +38,7 @@ class Traits:
         clocked_by_tables: Where no stream feeds it, it goes by the stream time of the tables that do.
         holds_back: It keeps changes back for a time; while its generation is built, it lets all of them through.
         need: What it needs of the past of a table; of a stream every step needs every record.
+        supersedes: It gives a stream of which only the last row of each key counts, so its topic is compacted.
         holds_source: It holds what a topic has and nothing else; people take it for a part of the source.
         holds_results: Its table can be read from its state.
         accumulates: It adds rows up, and takes back what a row has added when that row changes.
@@ -62,6 +63,7 @@ class Traits:
     clocked_by_tables: bool = False
     holds_back: bool = False
     need: Need = Need.ALL
+    supersedes: bool = False
     holds_source: bool = False
     holds_results: bool = False
     accumulates: bool = False

@@ -111,6 +111,11 @@ class Unit:
         return tuple(sorted({side for node in self.nodes for side in node.sides}, key=lambda side: side.topic))
 
     @cached_property
+    def own_sources(self) -> tuple[str, ...]:
+        """The topics that it reads as well as writes: what it says of a record there must not bury a later one."""
+        return tuple(side.topic for side in self.sides if side.topic in self.topics)
+
+    @cached_property
     def routed(self) -> dict[str, Routed]:
         """The sides of processors, by topic."""
         exits = {side.name: (node.key, side.schema) for node in self.nodes for side in node.exits}

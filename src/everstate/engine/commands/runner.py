@@ -81,6 +81,11 @@ class Runner:
             self._thread.join()
             raise self._failure
 
+    @property
+    def running(self) -> bool:
+        """Whether it runs in the background, and has not ended by itself."""
+        return self._thread is not None and self._thread.is_alive()
+
     def stop(self) -> None:
         """Finish the micro-batches in progress and stop.
 

@@ -51,6 +51,7 @@ class Job:
         page_policy: How large pages are; None for the usual way.
         vectors: The live micro-batches that its own repeat, several at once, if it matters where they ended.
         migration: What each shard does to the state of an earlier version, once; None for nothing.
+        own_sources: Topics that it reads as well as writes.
         environment: What workers on other machines need of this process's environment. As secret as the log.
     """
 
@@ -70,6 +71,7 @@ class Job:
     vectors: Stops | None = None
     migration: Migration | None = None
     sides: tuple[tuple[str, int], ...] = ()
+    own_sources: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -83,6 +85,7 @@ class Job:
         digest = hashlib.sha256(payload).hexdigest()
         told = {name: value for name, value in os.environ.items() if name.startswith(_TOLD)}
         named: dict[str, Any] = {"service": unit.service, "output": unit.output.topic}
+        named["own_sources"] = unit.own_sources
         return cls(payload=payload, digest=digest, environment=told, **named, **facts)
 
     def unit(self) -> Unit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.checkpoint.checkpoint import batch_vectors
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from everstate.engine.query.job import Job
-    from everstate.log.descriptions import CommitKind, Lease, Vector
+    from everstate.log.descriptions import CommitKind, CommitResult, Lease, Vector
     from everstate.log.planning import Timing
     from everstate.log.protocol import Log
 
@@ -118,9 +119,9 @@ class Sink:
         crash_point("sink.before_commit")
         # Every shard has heard the same.
         times = vectors.from_offsets(reports[0]["times"]) if reports else {}
-        self._log.commit(self._commit(batch_id, start, end, staged, times), staged)
+        result = self._log.commit(self._commit(batch_id, start, end, staged, times), staged)
         crash_point("sink.after_commit")
-        self._count(reports, staged, start, end)
+        self._count(reports, staged, start, end, result)
         self.tally.last_ms = (time.monotonic() - began) * 1000
 
     def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged], times: Vector) -> Commit:
@@ -135,17 +136,21 @@ class Sink:
             generation=self._job.generation,
             kind=self._kind,
             ordered=self._timing.noted(start, end),
-        )
+        ).having_seen(self._job.own_sources if self._kind == "open" else ())
 
-    def _count(self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector) -> None:
+    def _count(
+        self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector, result: CommitResult
+    ) -> None:
         tally = self.tally
         tally.batches += 1
         tally.read += vectors.lag(start, end)
-        tally.written += sum(part.rows for part in staged if part.topic == self._job.target)
+        tally.written += sum(part.rows for part in staged if part.topic == self._job.target) - result.left_out
         tally.position = end
+        counts: Counter[str] = Counter()
         for report in reports:
-            for name, count in report["counts"].items():
-                tally.counts[name] = tally.counts.get(name, 0) + count
+            counts.update(report["counts"])
+        for name, count in result.counted(counts).items():
+            tally.counts[name] = tally.counts.get(name, 0) + count
 
 
 def _in_order(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def levels(units: Sequence[Unit]) -> dict[str, int]:
     def level(unit: Unit) -> int:
         name = unit.output.topic
         if name not in known:
-            feeders = [by_topic[topic] for topic in unit.topics if topic in by_topic]
+            feeders = [found for topic in unit.topics if (found := by_topic.get(topic, unit)) is not unit]
             known[name] = 1 + max((level(feeder) for feeder in feeders), default=-1)
         return known[name]
 
@@ -76,12 +76,11 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
     for unit in sorted(units, key=lambda unit: order[unit.output.topic]):
         output = unit.output
         partitions = output.partitions or max(log.describe(topic).config.partitions for topic in unit.topics)
-        config = TopicConfig(
-            partitions=partitions, compact=output.kind is Kind.TABLE, delete_retention_ms=TOMBSTONES_MS
-        )
+        compact = output.kind is Kind.TABLE or any(feeder.traits.supersedes for feeder in output.inputs)
+        config = TopicConfig(partitions=partitions, compact=compact, delete_retention_ms=TOMBSTONES_MS)
         register(output.record, output.format)
         log.create_topic(output.topic, config, exist_ok=True)
-        require_fitting(output.topic, log.describe(output.topic).config, table=output.kind is Kind.TABLE)
+        require_fitting(output.topic, log.describe(output.topic).config, table=compact)
         if policy == "dead-letter":
             log.create_topic(dead_letter_topic(output.topic), TopicConfig(partitions=1, compact=True), exist_ok=True)
         for side in unit.sides:
@@ -95,7 +94,12 @@ def require_sources(units: Sequence[Unit], log: Log) -> None:
     Raises:
         TopicNotFoundError: It names the first, and the commands that create all of them.
     """
-    made = {topic for unit in units for topic in (unit.output.topic, *(side.topic for side in unit.sides))}
+    made = {
+        topic
+        for unit in units
+        for topic in (unit.output.topic, *(side.topic for side in unit.sides))
+        if topic not in unit.topics
+    }
     sources = {source.topic: source for unit in units for source in unit.sources if source.topic not in made}
     missing = [source for source in sources.values() if not log.has_topic(source.topic)]
     if missing:

@@ -241,12 +241,12 @@ class InProcessExecution:
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
         times = stream_times(self._unit, after[0].books) if self._unit.timed else {}
-        self._log.commit(self._commit(Batch(self._kept.query_id, batch, start, end, times), staged), staged)
+        result = self._log.commit(self._commit(Batch(self._kept.query_id, batch, start, end, times), staged), staged)
         crash_point("sink.after_commit")
         self._kept.complete(batch, after)
         if self._recording is not None and witness is not None:
             self._recording.complete(pieces, sent)
-        self._count(staged, counts, start, end, began)
+        self._count(staged, result.counted(counts), start, end, began)
 
     def computed(
         self,
@@ -334,7 +334,7 @@ class InProcessExecution:
             generation=self.output.generation.name,
             kind="closed" if self._course.closed else "open",
             ordered=moves and (self._course.ordered or self._timing.noted(batch.start, batch.end)),
-        )
+        ).having_seen(() if self._course.closed else self._unit.own_sources)
 
     def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:
         tally = self.tally

@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from everstate.errors import DecodeError
-from everstate.formats.descriptions import Avro, Format, has_fields
+from everstate.formats.descriptions import KEYS, Avro, Format, has_fields
 from everstate.formats.values import decode_value
 from everstate.kernels.records import avro_blocks, json_lines, numbers, python_rows, utf8, wire
 from everstate.kernels.records.keys import decode_keys, nowhere
@@ -54,6 +54,9 @@ class DecodedRecords:
 
 def decode_values(values: pl.Series, schema: Schema, fmt: Format) -> Decoded:
     """Decodes values, none of which is null."""
+    if fmt == KEYS:  # the values are not looked at
+        index = pl.int_range(len(values), dtype=pl.UInt32, eager=True).alias(_INDEX)
+        return Decoded(pl.DataFrame([index]), pl.DataFrame(schema=_REASONS))
     if fmt == "bytes":
         index = pl.int_range(len(values), dtype=pl.UInt32, eager=True).alias(_INDEX)
         return Decoded(pl.DataFrame([values.alias(schema.names[0]), index]), pl.DataFrame(schema=_REASONS))

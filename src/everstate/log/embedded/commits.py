@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from everstate.log import vectors
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Commit, CommitResult, Ranges, Staged
-from everstate.log.embedded import corrections, leases, order_log, publishing
+from everstate.log.embedded import corrections, leases, order_log, overtaken, publishing
 from everstate.log.embedded.manifest import catalogue
 from everstate.log.succession import conflict, judge
 
@@ -29,22 +29,35 @@ _TIMES: Final = "$times:"
 def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
     """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
     crash_point("log.commit.before_transaction")
+    result = _published(store, batch, staged)
+    while result is None:  # records have come for keys of which the batch says something
+        with overtaken.standing(store, batch, staged) as known:
+            result = _published(store, batch, known.staged, known)
+    crash_point("log.commit.after_transaction")
+    if result.status != "committed" or batch.seen:
+        publishing.abort(store, staged)  # of a batch that was published, nothing that belongs to it
+    return result
+
+
+def _published(
+    store: Store, batch: Commit, staged: Sequence[Staged], known: overtaken.Standing | None = None
+) -> CommitResult | None:
+    """What became of a batch; None, and nothing was done, if it must be looked first what of it still counts."""
     with store.manifest.writing() as database:
         leases.check(database, batch.lease_name, batch.token)
         last_id, last = _before(database, batch)
         verdict = judge(last, batch)
         if verdict == "new":
+            if batch.seen and (known is None or not overtaken.still(store, database, batch, known)):
+                return None
             commit_id = follow(database, batch, now_ms=store.clock())
-            result = CommitResult("committed", publishing.publish(store, database, staged, commit_id=commit_id))
+            offsets = publishing.publish(store, database, staged, commit_id=commit_id)
             crash_point("log.commit.inside_transaction")
-        elif last_id is not None and verdict == "same":
-            result = CommitResult("skipped", _ranges(database, last_id))
-    if last_id is not None and verdict == "differs":
-        result = _correct(store, batch, staged, last_id)
-    crash_point("log.commit.after_transaction")
-    if result.status != "committed":
-        publishing.abort(store, staged)
-    return result
+            return CommitResult("committed", offsets, 0 if known is None else known.left_out)
+        if last_id is not None and verdict == "same":
+            return CommitResult("skipped", _ranges(database, last_id))
+    assert last_id is not None
+    return _correct(store, batch, staged, last_id)
 
 
 def follow(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> int:

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from everstate.log import leasing, records
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Commit, CommitResult, Cutover, Ranges, Staged
@@ -20,8 +22,6 @@ from everstate.log.succession import changes, conflict, judge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
-
 #: The track of what was published; a generation that is built has one of its own.
 _PUBLISHED = ""
 
@@ -32,7 +32,8 @@ def commit(state: State, batch: Commit, staged: Sequence[Staged], *, now_ms: int
     last = _before(state, batch)
     verdict = judge(last.commit if last is not None else None, batch)
     if verdict == "new" or last is None:
-        result = CommitResult("committed", _follow(state, batch, staged, now_ms=now_ms))
+        standing, left_out = _standing(state, batch, staged) if batch.seen else (staged, 0)
+        result = CommitResult("committed", _follow(state, batch, standing, now_ms=now_ms), left_out)
         crash_point("log.commit.inside_transaction")
         return result
     if verdict == "same":
@@ -42,6 +43,28 @@ def commit(state: State, batch: Commit, staged: Sequence[Staged], *, now_ms: int
         crash_point("log.commit.inside_transaction")
     publishing.give_up(state, staged)
     return result
+
+
+def _standing(state: State, batch: Commit, staged: Sequence[Staged]) -> tuple[list[Staged], int]:
+    """What still counts of a batch, and how much was left out on the output's topic; see `Commit.seen`."""
+    keys = [
+        _content(topic, place, batch.seen[name].get(place, 0), end)["key"]
+        for name in batch.seen
+        for topic in [state.topic(name)]
+        for place, end in topic.ends().items()
+    ]
+    touched, left_out, kept = pl.concat(keys).implode(), 0, []
+    for part in staged:
+        content = publishing.contents(state, [part])[0][1].content if part.rows else None
+        concerned = content is not None and (part.topic in batch.seen or part.topic == batch.output)
+        stands = content.filter(~pl.col("key").is_in(touched)) if content is not None and concerned else content
+        if content is None or stands is None or stands.height == content.height:
+            kept.append(part)
+            continue
+        left_out += content.height - stands.height if part.topic == batch.output else 0
+        publishing.give_up(state, [part])
+        kept += publishing.stage(state, state.topic(part.topic), [(part.partition, stands)])
+    return kept, left_out
 
 
 def cutover(state: State, request: Cutover, staged: Sequence[Staged], *, now_ms: int) -> CommitResult | None:

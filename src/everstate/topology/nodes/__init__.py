@@ -11,6 +11,7 @@ from everstate.topology.nodes.joins import ForeignJoin, Join
 from everstate.topology.nodes.node import Keying, Kind, Node, OnChange, Side
 from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.processor import Exit, KeptState, Process, Routed
+from everstate.topology.nodes.removal import Removal
 from everstate.topology.nodes.sources import Latest, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
@@ -58,6 +59,7 @@ __all__ = [
     "Project",
     "RekeyStream",
     "RekeyTable",
+    "Removal",
     "Routed",
     "RowWindowAggregate",
     "RowWindowFold",

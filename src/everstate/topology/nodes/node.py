@@ -80,6 +80,8 @@ class Node:
     operation: ClassVar[str] = ""
     #: What users type to get it; the reference has an entry for each.
     methods: ClassVar[tuple[str, ...]] = ()
+    #: The command that makes it, where no method does.
+    command: ClassVar[str] = ""
     #: Fields that mean nothing without their name, so plans show `size=5m` and not `5m`.
     labelled: ClassVar[frozenset[str]] = frozenset()
     #: What the operation is; what depends on how it is used here, the properties tell.
