@@ -9,8 +9,8 @@ import polars as pl
 
 from everstate.errors import ConfigurationError
 from everstate.errors.calls import suggestion
+from everstate.kernels.records.typed_rows import OFFSET, PARTITION
 from everstate.reading.bad_records import BadRecords
-from everstate.reading.forms import OFFSET, PARTITION
 from everstate.reading.inference import Inference
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from everstate.dsl import operations
 from everstate.dsl.absent import Guiding, refuse_subscript
@@ -197,6 +197,64 @@ class Flow(Guiding, Displayed):
         """
         node = self.service.declare(self.node, topic, partitions, format, caller(), on_change, sides)
         return self._with(node)
+
+    def from_spark(
+        self,
+        fn: Callable[..., Any],
+        *,
+        partitions: int = 1,
+        on_change: Literal["recalculate", "continue"] = "recalculate",
+    ) -> Self:
+        """Let Spark feed this source: the rows of a streaming data frame become records of its topic, exactly once.
+
+        The service reads the topic as it reads any other, so state, corrections and recalculations are what they always
+        are. Directly after `app.stream(...)` or `app.table(...)`; the topic is created if need be.
+
+        Example:
+            >>> import everstate as es
+            >>> def read_orders(spark):
+            ...     return spark.readStream.schema("id string, amount long").json("/data/orders")
+            >>> app = es.Service("shop")
+            >>> orders = app.stream("orders", key="id", schema={"id": str, "amount": int}).from_spark(read_orders)
+
+        Args:
+            fn: Gets the Spark session and returns a streaming DataFrame without aggregations, joins of streams or other
+                state. It has the source's columns, those of the key included, and may have `$timestamp` (the record's
+                time; by default that of its arrival) and, for a table, `$deleted` (true for a tombstone).
+            partitions: Of the topic, if it is created.
+            on_change: What happens when the function has changed: by default the service does not start, since what is
+                on the topic came from the earlier one; "continue" takes the new one from the next row on.
+        """
+        options = {"partitions": partitions, "on_change": on_change}
+        self.service.spark_steps.feed(self.service, self.node, fn, options, caller())
+        return self
+
+    def to_spark(
+        self,
+        fn: Callable[..., Any],
+        *,
+        on_change: Literal["recalculate", "continue"] = "recalculate",
+    ) -> Self:
+        """Hand what this output publishes to Spark, batch by batch, at least once. Directly after `.to(...)`.
+
+        Example:
+            >>> import everstate as es
+            >>> def write_totals(frame, batch_id):
+            ...     frame.write.mode("overwrite").parquet(f"/data/totals/batch={batch_id}")
+            >>> app = es.Service("shop")
+            >>> orders = app.table("orders", key="id", schema={"id": str, "amount": int})
+            >>> totals = orders.group_by("id").agg(total=es.col("amount").sum()).to("totals").to_spark(write_totals)
+
+        Args:
+            fn: Gets a DataFrame and the number of the batch. The columns are those of key and value, `$timestamp`,
+                `$partition`, `$offset` and `$deleted`; of a table there is one row per key, its last one, and a
+                tombstone is a row with `$deleted`. After a crash a batch comes again under its number, which no other
+                batch ever gets.
+            on_change: What happens when the function has changed: by default it gets the whole topic, from its first
+                record on; "continue" goes on with what has not been delivered yet.
+        """
+        self.service.spark_steps.deliver(self.node, fn, on_change, caller())
+        return self
 
     def __getitem__(self, key: object) -> NoReturn:
         refuse_subscript(type(self).__name__, key)

@@ -15,6 +15,7 @@ from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.sources import contradiction, event_time, key_names
+from everstate.dsl.spark_steps import SparkSteps
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.dsl.written import require_own_topics, routes
@@ -99,6 +100,7 @@ class Service(Guiding, Displayed):
         self._kept: set[str] = set()
         self._sources: dict[str, Source] = {}
         self._runner: Any = None
+        self.spark_steps = SparkSteps()
 
     def stream(
         self,
@@ -126,6 +128,7 @@ class Service(Guiding, Displayed):
                 since 1970; by default the record's timestamp. A row for which it gives none is a dead letter.
         """
         source = self._source(topic, Kind.STREAM, key, schema, key_type, format, caller(), time)
+        self.spark_steps.read(source, source)
         return Stream(self, self._keeping(source, keep_history))
 
     def table(
@@ -140,7 +143,9 @@ class Service(Guiding, Displayed):
     ) -> Table:
         """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
         source = self._source(topic, Kind.TABLE, key, schema, key_type, format, caller())
-        return Table(self, _latest(self._keeping(source, keep_history)))
+        latest = _latest(self._keeping(source, keep_history))
+        self.spark_steps.read(latest, source)
+        return Table(self, latest)
 
     def config(self, name: str, default: Any) -> Any:
         """A configuration value, of the default's type.
@@ -229,8 +234,10 @@ class Service(Guiding, Displayed):
         output = replace(output, routes=routes(Unit.of(self.name, output), sides))
         require_own_topics(self.name, output, self._outputs)
         self._refuse_cycle(output)
+        read_back = self._read_back(output)
+        self.spark_steps.written(read_back, output)
         self._outputs.append(output)
-        return self._read_back(output)
+        return read_back
 
     def add(self, output: Output) -> None:
         """Declare an output that is described already, without looking at what it writes to."""

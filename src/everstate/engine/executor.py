@@ -69,6 +69,14 @@ class SparkExecutor:
             self._spark.stop()
             self._spark = None
 
+    def session(self) -> SparkSession:
+        """The session, which is waited for.
+
+        Raises:
+            EngineError: If Spark does not start.
+        """
+        return self._started().session()
+
     def _started(self) -> Spark:
         from everstate.engine.jvm.spark import Spark  # noqa: PLC0415 - loads PySpark
 
@@ -106,7 +114,7 @@ class SparkExecutor:
         from everstate.engine.execution import SparkExecution  # noqa: PLC0415 - loads PySpark
 
         return SparkExecution(
-            lambda: self._started().session(),
+            self.session,
             self.cores,
             output,
             self.folder(output.name, output.generation),

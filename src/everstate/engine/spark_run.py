@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from everstate.dsl.service import Service
     from everstate.engine.board import Line
+    from everstate.engine.spark_io.crossings import Crossings
     from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.options import RunOptions
     from everstate.generations.deploy.planning import Planned
@@ -123,7 +124,12 @@ class SparkRun(Run):
 
     @contextlib.contextmanager
     def carrying_out(
-        self, planned: Planned, started: threading.Event | None = None, *, runs: bool = True
+        self,
+        planned: Planned,
+        started: threading.Event | None = None,
+        *,
+        runs: bool = True,
+        look: Callable[[], None] | None = None,
     ) -> Iterator[Rollout]:
         """What carries a plan out on Spark; at the end everything is stopped in an orderly way.
 
@@ -131,6 +137,7 @@ class SparkRun(Run):
             planned: The plan.
             started: Set when the service's queries have been started.
             runs: Spark is needed in any case, and started at once.
+            look: Called again and again while it runs.
 
         Raises:
             EverstateError: If something fails; the rest has been stopped in an orderly way.
@@ -143,11 +150,28 @@ class SparkRun(Run):
             with self.progress(changes) as progress:
                 yield progress
 
+        limits = self._limits()
+
+        def look_around() -> None:
+            limits.look()
+            if look is not None:
+                look()
+
         try:
-            with self.rollout(planned, shown, self._limits().look, started) as rollout:
+            with self.rollout(planned, shown, look_around, started) as rollout:
                 yield rollout
         finally:
             self._executor.stop()
+
+    def crossings(self, planned: Planned) -> Crossings | NoCrossings:
+        """What carries out the steps of Spark's own; without any, Spark's modules are not waited for."""
+        steps = self.service.spark_steps
+        if not (steps.feeds or steps.deliveries):
+            return NoCrossings()
+        from everstate.engine.spark_io.crossings import Crossings  # noqa: PLC0415 - loads PySpark
+
+        prints = {output: known.fingerprint for output, known in planned.prints.items()}
+        return Crossings(self.service, self.site, prints, self._executor.session, self.ending.stopping.is_set)
 
     def progress(self, changes: Changes) -> Progress:
         """Shows what runs."""
@@ -183,6 +207,22 @@ class SparkRun(Run):
             watched_folders(folders),
             lambda: {os.getpid(): "The service", **({java: "Spark's Java"} if (java := java_process()) else {})},
         )
+
+
+class NoCrossings:
+    """A service without steps of Spark's own."""
+
+    def begin(self, *, once: bool) -> None:
+        """Nothing to bring up to date."""
+
+    def look(self) -> None:
+        """Nothing to look after."""
+
+    def finish(self) -> None:
+        """Nothing to deliver."""
+
+    def close(self) -> None:
+        """Nothing to stop."""
 
 
 def _touched(unit: Unit) -> tuple[str, ...]:

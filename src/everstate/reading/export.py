@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import ConfigurationError
+from everstate.kernels.records.typed_rows import METADATA
 from everstate.reading import spans
 from everstate.reading.bad_records import BadRecords
 from everstate.reading.files import require_writable, writing
-from everstate.reading.forms import METADATA
 from everstate.reading.inference import Inference
 from everstate.schema.types import of_polars
 

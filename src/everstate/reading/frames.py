@@ -13,11 +13,11 @@ import polars as pl
 from everstate.dsl.arguments import one_of, switch, whole_number
 from everstate.errors import ConfigurationError
 from everstate.generations.deploy.settings import log_address
+from everstate.kernels.records.typed_rows import DELETED, METADATA
 from everstate.location import caller
 from everstate.log.opening import open_log
 from everstate.reading import forms, spans
 from everstate.reading.bad_records import BadRecords
-from everstate.reading.forms import DELETED, METADATA
 from everstate.reading.inference import Inference
 
 if TYPE_CHECKING:

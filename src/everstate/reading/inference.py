@@ -15,8 +15,8 @@ import polars as pl
 from everstate.kernels.records import json_lines, utf8
 from everstate.kernels.records.decode import decode_values
 from everstate.kernels.records.python_rows import to_frame
+from everstate.kernels.records.typed_rows import BAD, DELETED, METADATA, OFFSET, PARTITION, PLACE, TIMESTAMP, Rows
 from everstate.reading import shapes
-from everstate.reading.forms import BAD, DELETED, METADATA, OFFSET, PARTITION, PLACE, TIMESTAMP, Rows
 from everstate.reading.shapes import NOTHING, Shape, Signature
 from everstate.schema.schema import SCALAR_COLUMN, Schema
 from everstate.schema.types import BYTES, TEXT, DataType, Field

@@ -11,7 +11,7 @@ from everstate.generations.deploy.settings import Settings, log_address
 from everstate.generations.generation import Event, History, build_lease, own_topics
 from everstate.generations.registry import Registry, now_ms
 from everstate.generations.state.belonging import forget_log
-from everstate.generations.state.folder import STAGING, service_folder
+from everstate.generations.state.folder import SPARK_STEPS, STAGING, service_folder
 from everstate.log.archive.files import FOLDER as HISTORY
 from everstate.log.opening import open_log
 
@@ -64,7 +64,9 @@ def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]
                 log.delete_topic(topic)
     # The archive of a source is no state: where the topic has let records go, it is all that is left of them.
     present = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
-    cleared = sorted(path.name for path in present if path.name not in {HISTORY, REPORTS, STAGING})
+    # Nor is how far a source or a sink of Spark's own has got: without it rows would be read, or delivered, twice.
+    kept = {HISTORY, REPORTS, STAGING, SPARK_STEPS}
+    cleared = sorted(path.name for path in present if path.name not in kept)
     for name in cleared:
         shutil.rmtree(home / name)
     forget_log(home)

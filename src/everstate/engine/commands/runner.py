@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from typing import TYPE_CHECKING, Final, Unpack
@@ -128,9 +129,12 @@ class Runner:
         prepare_home(site.home)
         planned = run.begin(self._announce)
         remember_log(site.home, site.log)
-        with run.carrying_out(planned, self._started) as rollout:
+        crossings = run.crossings(planned)
+        with run.carrying_out(planned, self._started, look=crossings.look) as rollout, contextlib.closing(crossings):
+            crossings.begin(once=once)
             if once:
                 rollout.drain()
+                crossings.finish()
             else:
                 rollout.follow()
             asked = stopping.is_set()

@@ -75,7 +75,7 @@ class Pickler(cloudpickle.Pickler):
                 self._users.refresh()  # a module of a package may have been loaded just now
                 self._imports.setdefault((one.module, one.names, id(module)), (one, content))
 
-    def write(self, unit: Unit) -> None:
+    def write(self, unit: Unit | Callable[..., Any]) -> None:
         """Write a unit, and after it what its functions import, which may import more.
 
         Raises:
@@ -106,9 +106,9 @@ class Unpickler(pickle.Unpickler):
         self._importer = Importer()
         self._names = self._importer.names()
 
-    def unit(self) -> Unit:
+    def unit(self) -> Any:
         """A unit, whose functions find what they import; earlier versions wrote nothing of that."""
-        unit: Unit = self.load()
+        unit = self.load()
         with contextlib.suppress(EOFError):
             while True:
                 self._importer.add(self.load())
@@ -139,7 +139,8 @@ class Unpickler(pickle.Unpickler):
 
 def unpickled(payload: bytes) -> Unit:
     """A unit that `pickled` wrote."""
-    return Unpickler(io.BytesIO(payload)).unit()
+    unit: Unit = Unpickler(io.BytesIO(payload)).unit()
+    return unit
 
 
 def pickled(unit: Unit, pickler: type[Pickler] = Pickler) -> bytes:
@@ -160,6 +161,21 @@ def pickled(unit: Unit, pickler: type[Pickler] = Pickler) -> bytes:
     with origins.of_services(node.location.file for node in unit.nodes if node.location is not None):
         pickler(content).write(unit)
     return content.getvalue()
+
+
+def own_copy(call: Callable[..., Any], file: str) -> Callable[..., Any]:
+    """A function as it is now, with all of the user's that it reaches: what it hands to workers goes by value, too.
+
+    Raises:
+        DefinitionError: If something that it imports cannot be written.
+    """
+    from everstate.fingerprints.outside import origins  # noqa: PLC0415 - as above
+
+    content = io.BytesIO()
+    with origins.of_services([file]):
+        Pickler(content).write(call)
+    copied: Callable[..., Any] = Unpickler(io.BytesIO(content.getvalue())).unit()
+    return copied
 
 
 def _unwritable(one: InnerImport, error: Exception) -> DefinitionError:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
-import pickle
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from everstate.engine.query.by_value import pickled, unpickled
+from everstate.engine.query.opened import opened, told
 
 if TYPE_CHECKING:
     from everstate.kernels.migration.convert import Migration
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from everstate.log.stops import Stops
     from everstate.topology.unit import Unit
 
-#: What schema registries are asked with, which workers have to know, too. The log carries its own settings.
-_TOLD: Final = "EVERSTATE_REGISTRY_"
 _units: dict[str, Unit] = {}
-_logs: dict[tuple[int, bytes], Log] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +80,9 @@ class Job:
             require_shared(fmt)
         payload = pickled(unit)
         digest = hashlib.sha256(payload).hexdigest()
-        told = {name: value for name, value in os.environ.items() if name.startswith(_TOLD)}
         named: dict[str, Any] = {"service": unit.service, "output": unit.output.topic}
         named["own_sources"] = unit.own_sources
-        return cls(payload=payload, digest=digest, environment=told, **named, **facts)
+        return cls(payload=payload, digest=digest, environment=told(), **named, **facts)
 
     def unit(self) -> Unit:
         """The unit; each process unpickles it once.
@@ -112,8 +108,5 @@ class Job:
         return order_of(self.vectors, self.unit().topics)
 
     def log(self) -> Log:
-        """The log; each process opens it once, and none inherits it from the process that it was forked from."""
-        place = (os.getpid(), self.opening)
-        if place not in _logs:
-            _logs[place] = pickle.loads(self.opening)  # noqa: S301 - the driver has pickled it; not before the fork
-        return _logs[place]
+        """The log; each process opens it once."""
+        return opened(self.opening)

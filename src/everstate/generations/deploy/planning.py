@@ -9,6 +9,7 @@ from everstate.errors import DefinitionError, EverstateError, PlanDriftError, St
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.noted import Notes, note_unit
 from everstate.fingerprints.prints import UnitPrint
+from everstate.generations.deploy import spark_steps
 from everstate.generations.deploy.outputs import levels, prepared
 from everstate.generations.generation import Status
 from everstate.generations.state.net import Net
@@ -108,8 +109,10 @@ def make_plan(
     for name, unit in units.items():
         carried = service.on_change.get(name, "recalculate") != "recalculate"
         facts[name] = _checked(facts[name], unit, prints[name], histories.get(name), net, carried=carried)
+        told = spark_steps.warnings(service.name, unit, service.spark_steps, site.log)
+        facts[name] = replace(facts[name], warnings=(*facts[name].warnings, *told))
     topics = {topic for unit in units.values() for topic in unit.topics}
-    made = {topic for unit in units.values() for topic in unit.written}
+    made = {topic for unit in units.values() for topic in unit.written} | service.spark_steps.feeds.keys()
     sources = {
         topic: _source_facts(topic, site.log, load(site.log, service.name, site.home, topic), outputs=made)
         for topic in sorted(topics)

@@ -19,6 +19,7 @@ from everstate.generations.deploy.planning import (
     unchanged,
 )
 from everstate.generations.deploy.rollout import Rollout
+from everstate.generations.deploy.spark_steps import create_fed_topics, require_same_feeds
 from everstate.generations.deploy.takeover import take_leases
 from everstate.generations.report import Reporter
 from everstate.generations.state.net import Net
@@ -112,6 +113,7 @@ class Run:
             PlanDriftError: If a plan was given that does not fit any more.
             EverstateError: If the plan cannot be carried out.
         """
+        create_fed_topics(self.service.spark_steps, self.site.log)
         planned = self._possible()
         if announce is not None:
             announce(planned.plan)
@@ -141,6 +143,7 @@ class Run:
         planned = self.plan()
         require_sources(self.service.units(), self.site.log)
         require_possible(planned)
+        require_same_feeds(self.service.name, self.service.spark_steps, self.site.log)
         if self.wishes.plan is not None:
             require_no_drift(self.wishes.plan, planned)
         return planned

@@ -7,6 +7,7 @@
 <state_dir>/<service>/<output>/<generation>/stopped.json   how Spark's logs ended when it was last stopped in order
 <state_dir>/<service>/<output>/<generation>/migration.json whose state it begins with, if it was migrated
 <state_dir>/<service>/<output>/<generation>/checkpoint/    Spark's
+<state_dir>/<service>/@spark_steps/<step>/<topic>/<run>/    Spark's checkpoints of from_spark() and to_spark()
 <state_dir>/<service>/@history/<topic>/<partition>/        archives of sources: no state, nothing rebuilds them
 """
 
@@ -245,6 +246,8 @@ class OutputFolder:
 _WITHOUT_FOLDER: Final = ".everstate"
 #: The part of a service's folder for records on their way to a log that is not a folder; no topic has such a name.
 STAGING: Final = "@log"
+#: The part for the positions of steps of Spark's own.
+SPARK_STEPS: Final = "@spark_steps"
 #: What to do about state that is missing or damaged.
 CURE = (
     "Restore the folder from a copy of the same moment, or rebuild the output from its sources: "
