@@ -33,6 +33,10 @@ def doubled(row: dict[str, Any]) -> tuple[int | None]:
 #: What a user writes, and what it must give.
 CHAINS: dict[str, tuple[Any, Any]] = {
     "by a column": (lambda rows: rows.rekey("g"), lambda rows: oracles.rekeyed(rows, ["g"], by("g"))),
+    "to a number of fixed width": (
+        lambda rows: rows.rekey("h", key_format="number"),
+        lambda rows: oracles.rekeyed(rows, ["h"], by("h")),
+    ),
     "by an expression": (
         lambda rows: rows.rekey(twice=col("h") * 2),
         lambda rows: oracles.rekeyed(rows, ["twice"], doubled),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.formats.descriptions import Format
     from everstate.location import Location
+    from everstate.schema.keys import KeyForm
     from everstate.schema.schema import Schema
     from everstate.topology.nodes import Node, OnChange
 
@@ -133,6 +134,7 @@ class Flow(Guiding, Displayed):
         self,
         *columns: str | pl.Expr | Callable[..., Any],
         key_type: object | None = None,
+        key_format: KeyForm = "text",
         name: str | None = None,
         **named: str | pl.Expr,
     ) -> Self:
@@ -144,17 +146,20 @@ class Flow(Guiding, Displayed):
         Args:
             columns: Column names or expressions, or one function of the row.
             key_type: What the function returns; text by default.
+            key_format: How the key is written: "text", or "number" as Kafka's own serialisers of numbers do.
             name: The key column's name, for a function; by default that of the present key.
             named: Expressions by the name of the key column.
         """
         location = caller()
-        by = operations.keying(self.node, columns, named, {"key_type": key_type, "name": name}, location)
+        options = {"key_type": key_type, "key_format": key_format, "name": name}
+        by = operations.keying(self.node, columns, named, options, location)
         return self._with(operations.rekeyed(self.node, by, location))
 
     def group_by(
         self,
         *columns: str | pl.Expr | Callable[..., Any],
         key_type: object | None = None,
+        key_format: KeyForm = "text",
         name: str | None = None,
         **named: str | pl.Expr,
     ) -> Grouped:
@@ -164,7 +169,8 @@ class Flow(Guiding, Displayed):
         `rekey`.
         """
         location = caller()
-        by = operations.keying(self.node, columns, named, {"key_type": key_type, "name": name}, location)
+        options = {"key_type": key_type, "key_format": key_format, "name": name}
+        by = operations.keying(self.node, columns, named, options, location)
         return Grouped(self.service, self.node, by)
 
     def to(

@@ -124,7 +124,9 @@ def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> 
                 hint="Drop one of them first, or give each a name of its own.",
             )
     key = KeySpec.of(
-        {names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)}, location=location
+        {names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)},
+        location=location,
+        form=node.key.form,
     )
     values = relabelled(node.values, {name: names.get(name, name) for name in node.values.names}, location)
     return Project(
@@ -313,18 +315,18 @@ def keying(
         node: Whose rows get it.
         parts: Column names and expressions, or one function.
         named: Expressions by the name of the key column.
-        options: `key_type` and `name`, for a function.
+        options: `key_type` and `name`, for a function; `key_format`.
         location: Where.
     """
     parts = _flat(parts)
+    form = options.get("key_format", "text")
     if len(parts) == 1 and not named and callable(parts[0]) and not isinstance(parts[0], pl.Expr):
         name, kind = options.get("name"), options.get("key_type")
         name = node.key.names[0] if name is None else name
         _check_name(name, location)
         dtype = key_dtype(str if kind is None else kind, location)
-        return Keying(
-            KeySpec.of({name: dtype}, location=location), fn=function(parts[0], "a function as key(row)", location)
-        )
+        spec = KeySpec.of({name: dtype}, location=location, form=form)
+        return Keying(spec, fn=function(parts[0], "a function as key(row)", location))
     for option in ("name", "key_type"):
         if options.get(option) is not None:
             raise UnsupportedError(
@@ -338,7 +340,7 @@ def keying(
     found = resolve(expressions, node.schema.polars, location)
     if len(found) != len(expressions):
         expressions = _one_by_one(expressions, list(found))
-    return Keying(KeySpec.of(dict(found), location=location), by=tuple(expressions))
+    return Keying(KeySpec.of(dict(found), location=location, form=form), by=tuple(expressions))
 
 
 def _one_by_one(expressions: Sequence[pl.Expr], names: Sequence[str]) -> list[pl.Expr]:
@@ -358,22 +360,31 @@ def rekeyed(node: Node, by: Keying, location: Location | None) -> RekeyStream | 
     return make(inputs=(node,), kind=node.kind, key=by.key, schema=schema, location=location, keying=by)
 
 
-def foreign_keying(node: Node, on: Any, key_type: pl.DataType | None, location: Location | None) -> Keying:
-    """How a row's foreign key is made; its column has a name of Everstate's own, so that the row keeps its columns."""
+def foreign_keying(node: Node, on: Any, key: KeySpec | None, location: Location | None) -> Keying:
+    """How a row's foreign key is made; its column has a name of Everstate's own, so that the row keeps its columns.
+
+    Args:
+        node: Whose rows have it.
+        on: What gives it.
+        key: The key that it is to meet, and is written like; None if it meets none.
+        location: Where.
+    """
     if isinstance(on, (str, pl.Expr)):
         expression = as_expression(on, location)
         dtype = resolve_one(expression, node.schema.polars, location)
-        return Keying(KeySpec.of({"$fk": dtype}, location=location), by=(expression.alias("$fk"),))
+        form = key.form if key is not None and dtype == key.dtypes[0] else "text"
+        return Keying(KeySpec.of({"$fk": dtype}, location=location, form=form), by=(expression.alias("$fk"),))
     if isinstance(on, (list, tuple)):
         if not on:
             raise SchemaError("on= names no column", location=location, hint="on='customer', or on=['region', 'id']")
         expressions = [as_expression(part, location) for part in on]
         dtypes = [resolve_one(expression, node.schema.polars, location) for expression in expressions]
         names = [f"$fk{place}" for place in range(len(expressions))]
-        key = KeySpec.of(dict(zip(names, dtypes, strict=True)), location=location)
-        return Keying(key, by=tuple(e.alias(n) for e, n in zip(expressions, names, strict=True)))
-    if key_type is None:
+        made = KeySpec.of(dict(zip(names, dtypes, strict=True)), location=location)
+        return Keying(made, by=tuple(e.alias(n) for e, n in zip(expressions, names, strict=True)))
+    if key is None or key.composite:
         raise SchemaError(
             "a function cannot give a key of several columns", location=location, hint="Pass on=['a', 'b'] instead."
         )
-    return Keying(KeySpec.of({"$fk": key_type}, location=location), fn=function(on, "on=(row)", location))
+    spec = KeySpec.of({"$fk": key.dtypes[0]}, location=location, form=key.form)
+    return Keying(spec, fn=function(on, "on=(row)", location))

@@ -23,7 +23,7 @@ from everstate.errors import DefinitionError, EverstateError, NameClashError, Sc
 from everstate.errors.calls import explained_class
 from everstate.formats.values import on_topic, require_format
 from everstate.location import Location, caller
-from everstate.schema.keys import KeySpec
+from everstate.schema.keys import KeyForm, KeySpec
 from everstate.schema.schema import Schema
 from everstate.schema.topic_names import check_topic_name
 from everstate.topology.describe import Description
@@ -109,6 +109,7 @@ class Service(Guiding, Displayed):
         key: str | Sequence[str] = "key",
         schema: object,
         key_type: object = str,
+        key_format: KeyForm = "text",
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
         time: str | pl.Expr | None = None,
@@ -120,6 +121,7 @@ class Service(Guiding, Displayed):
             key: The column that holds the record's key, or several for a composite key.
             schema: The value's columns: a dict of types, a dataclass, a TypedDict, an Arrow schema, or a scalar type.
             key_type: The key's type, where the schema does not name the key column.
+            key_format: How keys are written: "text", or "number" (as Kafka's own serialisers of numbers do).
             format: How values are written: "json", "string", "bytes" or "number" (as Kafka's own serialisers of numbers
                 do), or `es.Avro()` or `es.Protobuf(Message)`.
             keep_history: Archive the topic's records while the service runs, so that a changed version can be
@@ -127,7 +129,8 @@ class Service(Guiding, Displayed):
             time: When a row happened, for windows: a column or expression that gives a datetime, or whole milliseconds
                 since 1970; by default the record's timestamp. A row for which it gives none is a dead letter.
         """
-        source = self._source(topic, Kind.STREAM, key, schema, key_type, format, caller(), time)
+        columns = key_names(key, caller()), key_type, key_format
+        source = self._source(topic, Kind.STREAM, columns, schema, format, caller(), time)
         self.spark_steps.read(source, source)
         return Stream(self, self._keeping(source, keep_history))
 
@@ -138,11 +141,13 @@ class Service(Guiding, Displayed):
         key: str | Sequence[str] = "key",
         schema: object,
         key_type: object = str,
+        key_format: KeyForm = "text",
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
     ) -> Table:
         """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
-        source = self._source(topic, Kind.TABLE, key, schema, key_type, format, caller())
+        columns = key_names(key, caller()), key_type, key_format
+        source = self._source(topic, Kind.TABLE, columns, schema, format, caller())
         latest = _latest(self._keeping(source, keep_history))
         self.spark_steps.read(latest, source)
         return Table(self, latest)
@@ -277,9 +282,8 @@ class Service(Guiding, Displayed):
         self,
         topic: str,
         kind: Kind,
-        key: str | Sequence[str],
+        key: tuple[tuple[str, ...], object, KeyForm],
         schema: object,
-        key_type: object,
         fmt: Format,
         location: Location | None,
         time: str | pl.Expr | None = None,
@@ -287,9 +291,9 @@ class Service(Guiding, Displayed):
         check_topic_name(topic, location=location)
         declared = Schema.of(schema, location=location)
         require_format(declared, fmt, location=location)
-        names = key_names(key, location)
+        names, key_type, form = key
         default = key_dtype(key_type, location)
-        spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location)
+        spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location, form=form)
         if declared.scalar and "value" in names:
             raise SchemaError(
                 "key 'value' is the value's own column here", location=location, hint="Give the key a different name."

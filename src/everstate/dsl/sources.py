@@ -54,6 +54,8 @@ def contradiction(one: Source, other: Source) -> str:
     named = {*one.declared.names, *other.declared.names} & {*one.key.names, *other.key.names}
     if one.key.dtypes != other.key.dtypes or (named and one.key.names != other.key.names):
         return "key"
+    if one.key.form != other.key.form:
+        return "key_format="
     if one.format != other.format or one.declared.scalar != other.declared.scalar:
         return "format"
     if one.kind is other.kind is Kind.STREAM and not _same_time(one.time, other.time):

@@ -170,7 +170,7 @@ def streams_joined(
 def _check_sides(left: Node, right: Node, how: str, cure: str, location: Location | None) -> None:
     """Both sides of a join on the key have keys of the same types."""
     _check_how(how, ("inner", "left", "outer"), location)
-    if left.key.dtypes != right.key.dtypes:
+    if (left.key.dtypes, left.key.form) != (right.key.dtypes, right.key.form):
         raise SchemaError(
             f"the keys differ: {_key_text(left)} and {_key_text(right)}",
             location=location,
@@ -204,7 +204,7 @@ def foreign_joined(
 ) -> ForeignJoin:
     """A table-table join of the left rows' `on` with the right table's key."""
     _check_how(how, ("inner", "left"), location)
-    if on.key.dtypes != right.key.dtypes:
+    if (on.key.dtypes, on.key.form) != (right.key.dtypes, right.key.form):
         found = ", ".join(map(str, on.key.dtypes))
         raise SchemaError(
             f"on= gives {found}, but the right table's key is {_key_text(right)}",
@@ -335,7 +335,8 @@ def _check_how(how: str, allowed: tuple[str, ...], location: Location | None) ->
 
 
 def _key_text(node: Node) -> str:
-    return ", ".join(f"{name} {dtype}" for name, dtype in zip(node.key.names, node.key.dtypes, strict=True))
+    columns = ", ".join(f"{name} {dtype}" for name, dtype in zip(node.key.names, node.key.dtypes, strict=True))
+    return columns if node.key.form == "text" else f"{columns} written as a {node.key.form}"
 
 
 def _output_name(expression: pl.Expr, location: Location | None) -> str:

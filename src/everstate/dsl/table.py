@@ -62,8 +62,7 @@ class Table(Flow):
                 self.node, other.node, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
             )
             return self._with(node)
-        (key_type,) = other.node.key.dtypes if len(other.node.key.dtypes) == 1 else (None,)
-        by = operations.foreign_keying(self.node, on, key_type, location)
+        by = operations.foreign_keying(self.node, on, other.node.key, location)
         return self._with(
             stateful.foreign_joined(
                 self.node, other.node, on=by, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location

@@ -85,6 +85,7 @@ class PartReader:
             yield RawPart("kind", "parameter", str(node.kind), str(node.kind))
             return
         key = [[name, str(dtype)] for name, dtype in zip(node.key.names, node.key.dtypes, strict=True)]
+        key += [["written", node.key.form]] if node.key.form != "text" else []
         tree = [str(node.kind), key, node.record.to_json(), node.key_in_value]
         yield RawPart("schema", "schema", tree, str(node.record))
 
@@ -133,6 +134,7 @@ class PartReader:
 
     def _key(self, name: str, key: KeySpec) -> RawPart:
         tree = [[atom(part), str(dtype)] for part, dtype in zip(key.names, key.dtypes, strict=True)]
+        tree += [[atom("written"), key.form]] if key.form != "text" else []
         return RawPart(name, "key", tree, ", ".join(key.names))
 
     def _keying(self, name: str, keying: Keying) -> RawPart:

@@ -7,6 +7,7 @@
 | bytes | as they are |
 | others | the type's one text: `true`, `0.5`, `2024-05-01`, `2024-05-01T10:00:00Z` |
 | several columns | a JSON array of these without spaces: `["eu",42]` |
+| integer, of the form "number" | as many bytes as the type says, the highest first |
 
 Equal keys are equal bytes, so only that form is read back: `01` or ` 1` is not an integer key.
 """
@@ -16,10 +17,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from everstate.errors import DecodeError, RecordError, SchemaError
 from everstate.schema import scalars, text_forms
+from everstate.schema.record_values import NUMBERS
 from everstate.schema.types import DataType, TypeMistakeError, of_polars
 
 if TYPE_CHECKING:
@@ -29,17 +31,24 @@ if TYPE_CHECKING:
 
     from everstate.location import Location
 
+#: How a key is written: by its text, or as a number of fixed width.
+KeyForm: TypeAlias = Literal["text", "number"]
+FORMS: Final[tuple[str, ...]] = get_args(KeyForm)
+_WIDTHS: Final = ("int16", "int32", "int64")
+
 
 @dataclass(frozen=True)
 class KeySpec:
-    """Names and types of the columns that make up a key.
+    """Names and types of the columns that make up a key, and how it is written.
 
     Raises:
-        SchemaError: If there is none, one is there twice, or one has a type that cannot be part of a key.
+        SchemaError: If there is none, one is there twice, one has a type that cannot be part of a key, or the key
+            cannot be written like this.
     """
 
     names: tuple[str, ...]
     dtypes: tuple[pl.DataType, ...]
+    form: KeyForm = "text"
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.dtypes):
@@ -53,15 +62,27 @@ class KeySpec:
                     hint="Take a text, a number or a time inside it, such as col('tags').list.first().",
                 )
 
+        if self.form not in FORMS:
+            raise SchemaError(
+                f"a key cannot be written as {scalars.shown(self.form)}",
+                hint='Keys are written as "text" or, if they are whole numbers, as "number".',
+            )
+        if self.form == "number" and (self.composite or self.types[0].name not in _WIDTHS):
+            columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(self.names, self.types, strict=True))
+            raise SchemaError(
+                f"key_format='number' cannot hold the key ({columns})",
+                hint="It is for one column of type int, or one of Arrow's int16 and int32.",
+            )
+
     @staticmethod
-    def of(columns: Mapping[str, pl.DataType], *, location: Location | None = None) -> KeySpec:
+    def of(columns: Mapping[str, pl.DataType], *, location: Location | None = None, form: KeyForm = "text") -> KeySpec:
         """The key of these columns.
 
         Raises:
             SchemaError: As the class says, with the location.
         """
         try:
-            return KeySpec(tuple(columns), tuple(columns.values()))
+            return KeySpec(tuple(columns), tuple(columns.values()), form)
         except SchemaError as error:
             raise SchemaError(error.message, location=location, hint=error.hint) from None
 
@@ -80,6 +101,11 @@ class KeySpec:
     def composite(self) -> bool:
         """Whether it has several columns."""
         return len(self.names) > 1
+
+    @property
+    def width(self) -> str | None:
+        """The type of a key that is written as a number of fixed width; None for other keys."""
+        return self.types[0].name if self.form == "number" else None
 
 
 def encode_key(value: object, spec: KeySpec) -> bytes:
@@ -106,6 +132,8 @@ def encode_key(value: object, spec: KeySpec) -> bytes:
             raise RecordError(f"key {name!r}: {error}", hint=f"The key is {_form(spec)}.") from None
     if spec.composite:
         return composite_text(checked, spec).encode()
+    if spec.width is not None:
+        return NUMBERS[spec.width].pack(checked[0])
     if spec.types[0].name == "bytes":
         return bytes(checked[0])
     return text_forms.to_text(checked[0], spec.types[0]).encode()
@@ -124,6 +152,11 @@ def decode_key(data: bytes, spec: KeySpec) -> tuple[Any, ...]:
     """
     if not spec.composite and spec.types[0].name == "bytes":
         return (data,)
+    if spec.width is not None:
+        number = NUMBERS[spec.width]
+        if len(data) != number.size:
+            raise DecodeError(f"key: {len(data)} bytes are no {spec.width}, which has {number.size}")
+        return tuple(number.unpack(data))
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -136,6 +136,11 @@ RIGHT_CALLS: list[Right] = [
     ("service with a path", lambda: es.Service("s", log=Path("x"), state_dir=Path("y"), shards=2)),
     ("partitions", lambda: orders().to("t", partitions=3)),
     ("composite key", lambda: es.Service("s").table("t", key=["a", "b"], schema={"a": int, "b": str, "c": int})),
+    ("keys as numbers", lambda: es.Service("s").table("t", key="k", key_type=int, key_format="number", schema=str)),
+    (
+        "group by what is written as a number",
+        lambda: orders().group_by(size=es.col("amount").cast(int), key_format="number").agg(n=es.count()),
+    ),
     ("key outside the schema", lambda: es.Service("s").table("t", key="k", key_type=int, schema=str)),
     ("schema: Optional", lambda: es.Service("s").table("t", schema={"a": Optional[int], "b": None | str})),  # noqa: UP045
     ("schema: typing.List of", lambda: es.Service("s").table("t", schema={"a": typing.List[int]})),  # noqa: UP006

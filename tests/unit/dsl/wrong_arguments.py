@@ -42,6 +42,20 @@ def _two_readings(**other: Any) -> None:
     app.table("orders", **{"key": "id", "schema": SCHEMA, **other})
 
 
+def _numbered(key_format: str) -> Any:
+    return shop.shop().table(f"t-{key_format}", key="id", schema={"id": int}, key_format=key_format)
+
+
+def _join_of_key_formats() -> None:
+    table = _numbered("number")
+    table.join(table.service.table("other", key="id", schema={"id": int}))
+
+
+def _read_with_key_formats() -> None:
+    app = _numbered("number").service
+    app.table("t-number", key="id", schema={"id": int})
+
+
 def _output_twice() -> None:
     app = shop.shop()
     orders(app).to("copy")
@@ -91,6 +105,18 @@ def _argument_calls() -> list[Wrong]:
         *[
             (f"key_type {kind!r}", SchemaError, functools.partial(lambda k: table(schema=int, key_type=k), kind))
             for kind in ({"a": int, "b": int}, list[int], "str", 5, object, None, dict[str, int])
+        ],
+        *[
+            (f"key_format {word!r}", SchemaError, functools.partial(lambda f: table(schema=int, key_format=f), word))
+            for word in ("number", "json", None, 5, ["text"])
+        ],
+        *[
+            (
+                f"key_format of {key}",
+                SchemaError,
+                functools.partial(lambda k: table(schema={"a": int, "b": float}, key=k, key_format="number"), key),
+            )
+            for key in (["a", "b"], "b", "c")
         ],
         *[
             (f"format {word!r}", SchemaError, functools.partial(lambda f: table(schema=int, format=f), word))
@@ -164,6 +190,7 @@ def _argument_calls() -> list[Wrong]:
         ("declare environment of numbers", DefinitionError, lambda: es.declare(environment=[5])),
         ("declare clock that is text", DefinitionError, lambda: es.declare(clock="yes")),
         ("declare network that is true", DefinitionError, lambda: es.declare(network=True)),
+        ("topic read with another key format", NameClashError, _read_with_key_formats),
         ("topic read as a scalar", NameClashError, lambda: _two_readings(key="k", schema=str)),
         ("topic read with another key", NameClashError, lambda: _two_readings(key="customer")),
         ("topic read with another type", NameClashError, lambda: _two_readings(schema={**SCHEMA, "amount": int})),
@@ -193,6 +220,8 @@ def _argument_calls() -> list[Wrong]:
         ("join on another type", SchemaError, lambda: _join(on="amount")),
         ("join on two columns of one", SchemaError, lambda: _join(on=["id", "customer"])),
         ("outer foreign-key join", UnsupportedError, lambda: _join(on="customer", how="outer")),
+        ("join of keys that are written otherwise", SchemaError, _join_of_key_formats),
+        ("group by a text as a number", SchemaError, lambda: orders().group_by("customer", key_format="number")),
         ("join of unlike keys", SchemaError, lambda: (t := orders()).join(t.rekey("amount"))),
         ("group by nothing", SchemaError, lambda: orders().group_by()),
         ("group by a number", SchemaError, lambda: orders().group_by(5)),

@@ -81,3 +81,28 @@ def test_key_spec_of_nested_or_doubled_columns_is_refused_at_the_users_line():
         KeySpec.of({}, location=location)
     with pytest.raises(SchemaError, match="twice"):
         KeySpec(("a", "a"), (pl.String(), pl.String()))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "data"),
+    [
+        (pl.Int64(), 258, b"\0\0\0\0\0\0\1\2"),
+        (pl.Int64(), -1, b"\xff" * 8),
+        (pl.Int32(), -(2**31), b"\x80\0\0\0"),
+        (pl.Int16(), 7, b"\0\7"),
+    ],
+)
+def test_key_as_a_number_is_what_kafkas_serialisers_write(dtype, value, data):
+    spec = KeySpec(("id",), (dtype,), "number")
+    assert encode_key(value, spec) == data
+    assert decode_key(data, spec) == (value,)
+    with pytest.raises(DecodeError, match=rf"key: 3 bytes are no {spec.types[0].name}, which has {len(data)}"):
+        decode_key(b"123", spec)
+    with pytest.raises(RecordError, match="key 'id'"):
+        encode_key(2**63, spec)
+
+
+@pytest.mark.parametrize("dtype", [pl.String(), pl.Float64(), pl.UInt64(), pl.Int8(), pl.Binary()])
+def test_key_as_a_number_of_another_type_is_refused(dtype):
+    with pytest.raises(SchemaError, match="key_format='number' cannot hold the key"):
+        KeySpec(("id",), (dtype,), "number")

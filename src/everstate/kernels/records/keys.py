@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from everstate.errors import DecodeError
-from everstate.kernels.records import utf8, wire
+from everstate.kernels.records import numbers, utf8, wire
 from everstate.schema import text_forms
 from everstate.schema.keys import KeySpec, decode_key
 
@@ -38,6 +38,8 @@ def encode_keys(frame: pl.DataFrame, spec: KeySpec) -> pl.Series:
         name, type_ = spec.names[0], spec.types[0]
         if type_.name == "bytes":
             return frame.get_column(name)
+        if spec.width is not None:
+            return numbers.write(frame.get_column(name), spec.width).alias(name)
         return text_of(frame.get_column(name), type_).cast(pl.Binary).alias(name)
     parts = [_json_part(frame.get_column(name), type_) for name, type_ in zip(spec.names, spec.types, strict=True)]
     columns = pl.DataFrame({str(place): part for place, part in enumerate(parts)})
@@ -54,6 +56,8 @@ def decode_keys(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], p
     """
     if not spec.composite and spec.types[0].name == "bytes":
         return {spec.names[0]: keys.alias(spec.names[0])}, nowhere(len(keys))
+    if spec.width is not None:
+        return _numbers(keys, spec)
     text = utf8.text(keys)
     plain = not spec.composite and spec.types[0].name == "text"
     if plain and text.null_count() == keys.null_count():
@@ -68,6 +72,15 @@ def decode_keys(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], p
     if unknown.is_empty():
         return columns.to_dict(), nowhere(len(keys))
     return _one_by_one(keys, unknown, columns, spec)
+
+
+def _numbers(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], pl.Series]:
+    name, type_ = spec.names[0], spec.types[0]
+    found, places = numbers.column(keys, type_.name)
+    whole = pl.Series(name, [None], dtype=type_.polars).new_from_index(0, len(keys))
+    good = keys.is_not_null()
+    bad = good & ~places
+    return {name: whole.scatter(places.arg_true(), found.cast(type_.polars))}, bad.alias("bad")
 
 
 def nowhere(rows: int) -> pl.Series:

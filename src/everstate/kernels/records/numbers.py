@@ -23,21 +23,26 @@ def read(values: pl.Series, schema: Schema) -> tuple[pl.DataFrame, pl.Series]:
         The frame of those that have the right length, with the place of each in `$index`; and the places of the others.
     """
     type_ = schema.fields[0].type
-    fits = values.bin.size() == NUMBERS[type_.name].size
-    content = b"".join(values.filter(fits))
-    numbers: Any = np.frombuffer(content, dtype=_NUMPY[type_.name])
-    column = pl.Series(SCALAR_COLUMN, numbers.astype(numbers.dtype.newbyteorder("=")), dtype=type_.polars)
+    numbers, fits = column(values, type_.name)
+    frame = numbers.cast(type_.polars).alias(SCALAR_COLUMN)
     index = fits.arg_true().cast(pl.UInt32).alias("$index")
-    return pl.DataFrame([column, index]), (~fits).arg_true().cast(pl.UInt32)
+    return pl.DataFrame([frame, index]), (~fits).arg_true().cast(pl.UInt32)
 
 
-def write(column: pl.Series, type_name: str) -> pl.Series:
+def column(values: pl.Series, type_name: str) -> tuple[pl.Series, pl.Series]:
+    """The numbers of the values that have the right length; and which ones these are: true or false, never null."""
+    fits = (values.bin.size() == NUMBERS[type_name].size).fill_null(value=False)
+    numbers: Any = np.frombuffer(b"".join(values.filter(fits)), dtype=_NUMPY[type_name])
+    return pl.Series(numbers.astype(numbers.dtype.newbyteorder("="))), fits
+
+
+def write(values: pl.Series, type_name: str) -> pl.Series:
     """The values of a column; null where it is null."""
     size = NUMBERS[type_name].size
-    content = column.drop_nulls().to_numpy().astype(_NUMPY[type_name]).tobytes()
+    content = values.drop_nulls().to_numpy().astype(_NUMPY[type_name]).tobytes()
     parts = [content[start : start + size] for start in range(0, len(content), size)]
     written = pl.Series("value", parts, dtype=pl.Binary)
-    if not column.null_count():
+    if not values.null_count():
         return written
-    nothing = pl.Series("value", [None], dtype=pl.Binary).new_from_index(0, len(column))
-    return nothing.scatter(column.is_not_null().arg_true(), written)
+    nothing = pl.Series("value", [None], dtype=pl.Binary).new_from_index(0, len(values))
+    return nothing.scatter(values.is_not_null().arg_true(), written)

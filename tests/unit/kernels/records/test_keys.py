@@ -144,3 +144,24 @@ def test_keys_of_moments_that_come_again_are_those_of_each_alone():
     )
     alone = [encode_key(row, spec) for row in frame.iter_rows()]
     assert encode_keys(frame, spec).to_list() == alone
+
+
+@pytest.mark.parametrize("dtype", [pl.Int16(), pl.Int32(), pl.Int64()])
+@settings(max_examples=examples(50))
+@given(data=st.data())
+def test_keys_as_numbers_are_those_of_single_keys(dtype, data):
+    spec = KeySpec(("id",), (dtype,), "number")
+    size = {pl.Int16(): 16, pl.Int32(): 32, pl.Int64(): 64}[dtype]
+    values = data.draw(st.lists(st.none() | st.integers(-(2 ** (size - 1)), 2 ** (size - 1) - 1), max_size=6))
+    keys = encode_keys(pl.DataFrame({"id": pl.Series(values, dtype=dtype)}), spec)
+    assert keys.to_list() == [None if value is None else encode_key(value, spec) for value in values]
+    given_keys = data.draw(st.lists(st.none() | st.sampled_from(NEARLY) | st.binary(max_size=9), max_size=6))
+    columns, bad = decode_keys(pl.Series([*keys, *given_keys], dtype=pl.Binary), spec)
+    for key, value, is_bad in zip([*keys, *given_keys], columns["id"], bad, strict=True):
+        if key is None:
+            assert (value, is_bad) == (None, False)
+            continue
+        try:
+            assert ((value,), is_bad) == (decode_key(key, spec), False)
+        except DecodeError:
+            assert (value, is_bad) == (None, True)
