@@ -33,16 +33,16 @@ class RememberingExecution(InProcessExecution):
         before: tuple[ShardState, ...],
         pieces: Sequence[Piece],
         witness: Witness | None = None,
-        moved: Sequence[Parcel] = (),
+        heard: Sequence[Parcel] = (),
     ) -> tuple[list[Parcel], tuple[ShardState, ...]]:
-        if self._course.migration is not None or witness is not None or moved:
-            return super().computed(before, pieces, witness, moved)
+        if self._course.migration is not None or witness is not None or heard:
+            return super().computed(before, pieces, witness, heard)
         generation = self.output.generation
         key = (
             self.name,
             generation.fingerprint,
             generation.shards,
-            repr(list(self._stops)),
+            repr(list(self._planner.stops)),
             tuple(id(state) if state.blocks or state.books or state.converted else None for state in before),
             tuple((topic, partition, tuple(records.select(_READ).rows())) for topic, partition, records in pieces),
         )

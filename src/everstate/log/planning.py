@@ -202,7 +202,8 @@ class Planner:
             for partition, time in partitions.items()
             if begin.get(name, {}).get(partition) != time and (name, partition, time) not in repeated
         ]
-        epochs = (first, last) if self._timing.ordered and len(self.stops) else None
+        matters = self._timing.ordered and len(self.stops) and (self._timing.clocked or self._given)
+        epochs = (first, last) if matters else None
         return Told(vectors.clock_of(end) if self._timing.clocked else None, epochs, tuple(times))
 
     def _within(self, told: Vector) -> Vector:
