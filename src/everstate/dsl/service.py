@@ -14,7 +14,7 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.operations import key_dtype, with_key
-from everstate.dsl.sources import contradiction, event_time, key_names
+from everstate.dsl.sources import Timed, contradiction, key_names
 from everstate.dsl.spark_steps import SparkSteps
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
@@ -32,6 +32,7 @@ from everstate.topology.unit import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
     from pathlib import Path
 
     import polars as pl
@@ -113,6 +114,8 @@ class Service(Guiding, Displayed):
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
         time: str | pl.Expr | None = None,
+        on_missing_time: Literal["dead-letter", "record"] = "dead-letter",
+        idle_after: str | timedelta | None = None,
     ) -> Stream:
         """Read a topic as a stream: every record is an event of its own.
 
@@ -127,10 +130,16 @@ class Service(Guiding, Displayed):
             keep_history: Archive the topic's records while the service runs, so that a changed version can be
                 recalculated from all of them when the topic has let the old ones go. No result depends on it.
             time: When a row happened, for windows: a column or expression that gives a datetime, or whole milliseconds
-                since 1970; by default the record's timestamp. A row for which it gives none is a dead letter.
+                since 1970; by default the record's timestamp.
+            on_missing_time: What becomes of a row for which `time` gives nothing, or a time before 1970: it is a dead
+                letter, or with "record" it has the record's timestamp.
+            idle_after: After how long without new records, such as "1m", steps that go by time no longer wait for a
+                partition. Its later records count as no older than the others were then. By default they wait; but
+                one that never had a record is passed over after a minute.
         """
         columns = key_names(key, caller()), key_type, key_format
-        source = self._source(topic, Kind.STREAM, columns, schema, format, caller(), time)
+        at = Timed(time, on_missing_time, idle_after)
+        source = self._source(topic, Kind.STREAM, columns, schema, format, caller(), at)
         self.spark_steps.read(source, source)
         return Stream(self, self._keeping(source, keep_history))
 
@@ -144,10 +153,11 @@ class Service(Guiding, Displayed):
         key_format: KeyForm = "text",
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
+        idle_after: str | timedelta | None = None,
     ) -> Table:
         """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
         columns = key_names(key, caller()), key_type, key_format
-        source = self._source(topic, Kind.TABLE, columns, schema, format, caller())
+        source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed(idle_after=idle_after))
         latest = _latest(self._keeping(source, keep_history))
         self.spark_steps.read(latest, source)
         return Table(self, latest)
@@ -286,7 +296,7 @@ class Service(Guiding, Displayed):
         schema: object,
         fmt: Format,
         location: Location | None,
-        time: str | pl.Expr | None = None,
+        at: Timed,
     ) -> Source:
         check_topic_name(topic, location=location)
         declared = Schema.of(schema, location=location)
@@ -307,7 +317,7 @@ class Service(Guiding, Displayed):
             topic=topic,
             format=on_topic(fmt, topic),
             declared=declared,
-            time=None if time is None else event_time(time, with_key(spec, declared), location),
+            **at.checked(with_key(spec, declared), location),
         )
         self._refuse_other_reading(source)
         return source

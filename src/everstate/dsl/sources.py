@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from everstate.dsl.arguments import shown
+from everstate.dsl.arguments import one_of, shown
 from everstate.dsl.expressions import as_expression, resolve_one
-from everstate.errors import SchemaError
+from everstate.dsl.windows import duration
+from everstate.errors import DefinitionError, SchemaError
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -32,6 +34,41 @@ def event_time(time: str | pl.Expr, schema: Schema, location: Location | None) -
             hint="Name a column of type datetime, or convert it: time=col('seconds') * 1000",
         )
     return expression
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a user says of a source's time.
+
+    Attributes:
+        time: When a row happened.
+        on_missing_time: What becomes of one for which that gives nothing.
+        idle_after: After how long a quiet partition is passed over.
+    """
+
+    time: str | pl.Expr | None = None
+    on_missing_time: object = "dead-letter"
+    idle_after: object = None
+
+    def checked(self, schema: Schema, location: Location | None) -> dict[str, Any]:
+        """As a source has it.
+
+        Raises:
+            DefinitionError: If something is wrong with it.
+        """
+        one_of("on_missing_time", self.on_missing_time, ("dead-letter", "record"), location)
+        by_record = self.on_missing_time == "record"
+        if by_record and self.time is None:
+            raise DefinitionError(
+                'on_missing_time="record" says what becomes of rows without a time, and there is no time=',
+                location=location,
+                hint="Rows have the record's timestamp anyway: leave it out, or name the column: time='at'",
+            )
+        return {
+            "time": None if self.time is None else event_time(self.time, schema, location),
+            "on_missing_time": "record" if by_record else None,
+            "idle_after": None if self.idle_after is None else duration("idle_after", self.idle_after, location),
+        }
 
 
 def key_names(key: object, location: Location | None) -> tuple[str, ...]:
@@ -60,6 +97,10 @@ def contradiction(one: Source, other: Source) -> str:
         return "format"
     if one.kind is other.kind is Kind.STREAM and not _same_time(one.time, other.time):
         return "time="
+    if one.kind is other.kind is Kind.STREAM and one.on_missing_time != other.on_missing_time:
+        return "on_missing_time="
+    if one.idle_after != other.idle_after:
+        return "idle_after="
     return f"type of column {differing[0]!r}" if differing else ""
 
 

@@ -37,11 +37,13 @@ def decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
 
 
 def _dated(node: Source, time: pl.Expr, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    """Rows at the time that the user's expression gives; those without one are dead letters."""
+    """Rows at the time that the user's expression gives; those without one are dead letters, or keep the record's."""
     rows, found = evaluate(rows, [time.alias(TS)], ledger, node)
     times = found[TS] if found[TS].dtype.is_integer() else found[TS].dt.timestamp("ms")
     usable = times.is_not_null() & (times >= 0)
-    if not usable.all():
+    if node.on_missing_time == "record":
+        times = times.zip_with(usable.fill_null(value=False), rows[TS])
+    elif not usable.all():
         ledger.dead(rows.filter(~usable), ["time= gives no time at or after 1970"] * int((~usable).sum()), node)
         rows, times = rows.filter(usable), times.filter(usable)
     return rows.with_columns(times.cast(pl.Int64).alias(TS))
