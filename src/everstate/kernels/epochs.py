@@ -88,15 +88,21 @@ def _heard(shard: Shard, order: Order) -> dict[int, tuple[int | None, int | None
         found = numbered.partition_by(EPOCH, as_dict=True, include_key=False)
         marks = {int(number): part.select(*MARK) for (number,), part in found.items()}
     known = dict(shard.times_before)
-    reached = frontier(known, shard.feeds)
+    begins = sorted(((number, place) for place, number in order.begins.items()), reverse=True)
     heard: dict[int, tuple[int | None, int | None]] = {}
+    reached = None
     for number in sorted({*marks, *given, *(range(first, last) if order.clocks is not None else ())}):
+        moved = number in marks or number in given or not heard
+        while begins and begins[-1][0] <= number:
+            topic, partition = begins.pop()[1]
+            known.setdefault(f"{topic}/{partition}", None)
+            moved = True
         if number in marks:
             advance(known, marks[number])
         for topic, partition, time in given.get(number, ()):
             place = f"{topic}/{partition}"
             known[place] = max(time, known.get(place) or time)
-        if number in marks or number in given:
+        if moved:
             reached = frontier(known, shard.feeds)
         heard[number] = (_clock(shard, order, number), reached)
     return heard

@@ -35,6 +35,8 @@ class Order:
         self._last = len(vectors)
         #: The wall clock of each micro-batch, in milliseconds; None if it was not recorded.
         self.clocks: npt.NDArray[np.int64] | None = None
+        #: By topic and partition, the first micro-batch that knew of it.
+        self.begins: dict[tuple[int, int], int] = {}
         #: By micro-batch, the stream times that partitions were given: topic, partition, time.
         self.given: dict[int, list[tuple[int, int, int]]] = {}
         self._ends: dict[tuple[int, int], np.ndarray] = {}
@@ -68,7 +70,9 @@ class Order:
             order.given.setdefault(number, []).append((topics.index(topic), partition, time))
         for (topic, partition), column in ends.items():
             if topic in topics:
-                order._ends[topics.index(topic), partition] = np.maximum.accumulate(np.maximum(column, 0))
+                place = (topics.index(topic), partition)
+                order._ends[place] = np.maximum.accumulate(np.maximum(column, 0))
+                order.begins[place] = int(np.argmax(column >= 0)) if count else 0
         return order
 
     def cuts(self, topic: int, partition: int, start: int, end: int) -> npt.NDArray[np.int64]:
