@@ -25,13 +25,22 @@ _OLD: Final = "$old:"
 _AT: Final = "$at"
 
 
-def combined(plan: AggregatePlan, rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def combined(
+    plan: AggregatePlan,
+    rows: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    apart: Sequence[str] = (),
+    highest: Sequence[str] = (),
+) -> pl.DataFrame:
     """One row per group out of the rows of a batch.
 
     Args:
         plan: How the leaves are kept.
         rows: `$key`, `$op`, `$ck`, position, the leaves' inputs and the key columns.
         keys: The key columns, which are passed on.
+        apart: Further columns; rows that differ in them are not of one group.
+        highest: Further columns, of which a group has the highest value.
 
     Returns:
         Group rows. Where rows can be retracted, extremes and ends are those of the additions, and `.r` has the extreme
@@ -47,13 +56,16 @@ def combined(plan: AggregatePlan, rows: pl.DataFrame, keys: Sequence[str]) -> pl
     ]
     values = [a.leaf.input_column for a in plan.of_kind("min", "max", "first", "last")]
     signs = [OP, CONTRIBUTION] if plan.retracts else []
-    work = rows.select(KEY, *keys, *signs, *values).with_columns(positions.packed.alias(_AT), *addends)
+    work = rows.select(KEY, *keys, *apart, *highest, *signs, *values).with_columns(
+        positions.packed.alias(_AT), *addends
+    )
     if plan.of_kind("first", "last"):
         work = work.sort(_AT, *signs[1:], maintain_order=True)
     total = pl.col(OP).cast(pl.Int64).sum() if plan.retracts else pl.len().cast(pl.Int64)
-    groups = work.group_by(KEY).agg(
+    groups = work.group_by(KEY, *apart).agg(
         total.alias(COUNT),
         pl.col(_AT).max(),
+        *(pl.col(name).max() for name in highest),
         *(pl.col(name).first() for name in keys),
         *(pl.col(column.name).sum() for column in addends),
         *_extremes(plan),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: When a window begins, in milliseconds.
 BEGIN: Final = "$begin"
+#: When the first window begins that is open to a row, where `$begin` is that of its last.
+FIRST: Final = "$first"
 #: How many rows have no later window: a row that is too late for its last one is too late for all of them.
 LAST: Final = "$last"
 #: Prefix of the columns of a row that may turn out to be late.
@@ -58,11 +60,47 @@ def assigned(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
     return bounded(node, rows, pl.col(BEGIN), pl.col(BEGIN) + node.size_ms)
 
 
+def panes_of(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Rows with the first and the last window that are open to them, without those that are too late for all."""
+    first, last = _reach(node, pl.col(TS))
+    open_ = ((pl.col(STREAM_TIME) - node.close_ms) // node.advance_ms + 1) * node.advance_ms
+    rows = rows.with_columns(pl.max_horizontal(first, open_).alias(FIRST), last.alias(BEGIN))
+    late = rows[FIRST] > rows[BEGIN]
+    if not late.any():
+        return rows
+    ledger.drop("late", int(late.sum()))
+    return rows.filter(~late)
+
+
+def windows_of(node: Windowed, panes: pl.DataFrame, count: str) -> pl.DataFrame:
+    """What rows of one pane came to, once for each of its windows, under the key of group and window.
+
+    Args:
+        node: The node.
+        panes: Has the columns of a group, `$first` and `$begin`.
+        count: The column that says how many rows a pane has.
+    """
+    if node.size_ms == node.advance_ms:
+        found = panes.with_columns(pl.col(count).alias(LAST)).drop(FIRST)
+    else:
+        begins = pl.int_ranges(FIRST, pl.col(BEGIN) + 1, node.advance_ms)
+        found = panes.with_columns(pl.col(BEGIN).alias(LAST), begins.alias(BEGIN)).drop(FIRST).explode(BEGIN)
+        is_last = pl.col(BEGIN) == pl.col(LAST)
+        found = found.with_columns(pl.when(is_last).then(pl.col(count)).otherwise(0).alias(LAST))
+    return bounded(node, found, pl.col(BEGIN), pl.col(BEGIN) + node.size_ms)
+
+
+def _reach(node: Spanned, time: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """When the first and the last window of a time begin."""
+    size, advance = node.size_ms, node.advance_ms
+    first = pl.max_horizontal((time - size) // advance * advance + advance, pl.lit(0, pl.Int64))
+    return first, time // advance * advance
+
+
 def placed(node: Spanned, rows: pl.DataFrame, time: pl.Expr) -> pl.DataFrame:
     """Rows once for each window of fixed bounds that they lie in, with `$begin` and `$last`; their time is given."""
     size, advance = node.size_ms, node.advance_ms
-    last = time // advance * advance
-    first = pl.max_horizontal((time - size) // advance * advance + advance, pl.lit(0, pl.Int64))
+    first, last = _reach(node, time)
     if size == advance:
         return rows.with_columns(last.alias(BEGIN), pl.lit(1, pl.Int64).alias(LAST))
     rows = rows.with_columns(pl.int_ranges(first, last + 1, advance).alias(BEGIN), last.alias(LAST))

@@ -15,18 +15,28 @@ import polars as pl
 
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.operations.aggregate import aggregate
-from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
-from everstate.kernels.operations.aggregate.groups import combined
+from everstate.kernels.operations.aggregate.accumulators import COUNT, AggregatePlan
+from everstate.kernels.operations.aggregate.groups import combined, merged
 from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.operations.windows.assign import BEGIN, LAST, assigned, carried, dated, on_time
+from everstate.kernels.operations.windows.assign import (
+    BEGIN,
+    FIRST,
+    LAST,
+    assigned,
+    carried,
+    dated,
+    on_time,
+    panes_of,
+    windows_of,
+)
 from everstate.kernels.rows import KEY, OP, STREAM_TIME, SYSTEM, TS, empty
 from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import WindowAggregate, WindowFold
 from everstate.topology.nodes.windows import START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.order import Order
@@ -47,15 +57,31 @@ def prepare_aggregate(
     All rows of a frame come from one split, or know their stream time already. So what was combined has one, too: the
     highest of the rows that were in time by their split alone. Raised to that of the partition before the split, it
     tells whether all of them were in time, or none.
+
+    Where windows overlap, rows are combined by *pane* first, which is all that are open to a row: a record is not
+    repeated for each of its windows, only what many of them come to.
     """
     del port
     plan = AggregatePlan.of(node, ordered=emit_moves)
     rows = aggregate.with_inputs(node, plan, dated(node, rows, ledger), ledger)
-    rows = assigned(node, rekeyed(node.keying, rows, ledger, node), ledger)
+    rows = rekeyed(node.keying, rows, ledger, node)
     if plan.kept or node.late_to is not None:
+        rows = assigned(node, rows, ledger)
         return aggregate.sendable(node, plan, rows).hstack(rows[carried(rows)])
-    times = rows.group_by(KEY).agg(pl.col(STREAM_TIME).max(), pl.col(BEGIN).first(), pl.col(LAST).sum())
-    return combined(plan, rows, node.key.names).join(times, on=KEY, how="left", maintain_order="left")
+    panes = combined(
+        plan, panes_of(node, rows, ledger), node.keying.key.names, apart=[FIRST, BEGIN], highest=[STREAM_TIME]
+    )
+    found = windows_of(node, panes, COUNT)
+    if node.size_ms == node.advance_ms:
+        return found
+    return _merged(plan, found, node.key.names)
+
+
+def _merged(plan: AggregatePlan, partials: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """What several panes add to a window, as one row."""
+    times = partials.group_by(KEY).agg(pl.col(STREAM_TIME).max(), pl.col(BEGIN).first(), pl.col(LAST).sum())
+    together = merged(plan, partials, keys)
+    return together.drop(STREAM_TIME, BEGIN, LAST, strict=False).join(times, on=KEY, how="left", maintain_order="left")
 
 
 def prepare_fold(
