@@ -103,7 +103,7 @@ class Service(Guiding, Displayed):
         self._runner: Any = None
         self.spark_steps = SparkSteps()
 
-    def stream(
+    def stream(  # noqa: PLR0913 - each says one thing of a topic, by name
         self,
         topic: str,
         *,

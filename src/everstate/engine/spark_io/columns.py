@@ -32,10 +32,8 @@ _METADATA_TYPES: Final = {TIMESTAMP: DATETIME, DELETED: BOOL}
 def delivered_schema(form: DeclaredForm) -> tuple[pa.Schema, StructType]:
     """The columns of what is delivered, for Arrow and for Spark."""
     columns = [pa.field(name, _to_spark(type_.arrow)) for name, type_ in form.types.items()]
-    columns += [
-        pa.field(name, kind)
-        for name, kind in zip(METADATA, (pa.timestamp("us", "UTC"), pa.int32(), pa.int64(), pa.bool_()), strict=True)
-    ]
+    kinds: tuple[pa.DataType, ...] = (pa.timestamp("us", "UTC"), pa.int32(), pa.int64(), pa.bool_())
+    columns += [pa.field(name, kind) for name, kind in zip(METADATA, kinds, strict=True)]
     schema = pa.schema(columns)
     return schema, from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
