@@ -187,9 +187,9 @@ def played(case: Case) -> tuple[es.testing.Driver, Model]:
             driver._deployment.process()
         elif kind == "send":
             with driver.batch():
-                for wish, by, key, wait in rest[0]:
+                for place, by, key, wait in rest[0]:
                     number += 1
-                    lane, ts = wish % len(model.lanes), max(0, model.highest + by)
+                    lane, ts = place % len(model.lanes), max(0, model.highest + by)
                     model.highest = max(model.highest, model.highest + by // 2)
                     driver.send("in", key, {"n": number, "wait": wait}, ts=ts, partition=lane)
                     model.send(lane, ts, key, number, wait)

@@ -103,7 +103,7 @@ class Service(Guiding, Displayed):
         self._runner: Any = None
         self.spark_steps = SparkSteps()
 
-    def stream(  # noqa: PLR0913 - each says one thing of a topic, by name
+    def stream(  # noqa: PLR0913 - all that a user may say of a source, each by name
         self,
         topic: str,
         *,

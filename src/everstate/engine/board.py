@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from everstate.generations.deploy.build import Build
     from everstate.log.descriptions import Vector
+    from everstate.log.waiting import Waiting
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Line:
         last_ms: How long the last micro-batch took.
         last_at: When it was seen to be committed, in seconds since 1970; None if there was none in this run.
         position: Where in its sources the output is.
+        waits_for: The partition that holds its steps up that go by time; None if none is far behind.
     """
 
     name: str
@@ -50,13 +52,14 @@ class Line:
     last_ms: float
     last_at: float | None = None
     position: Vector = field(default_factory=dict)
+    waits_for: Waiting | None = None
 
     def text(self) -> str:
         """As one line without a terminal."""
         return (
             f"{self.name}: {counted(self.read, 'record')} read, {self.written:,} written, {self.rate:,.0f}/s, "
             f"lag {self.lag:,}, state {size_text(self.state_bytes)}, {counted(self.dead, 'dead letter')}, "
-            f"{self.dropped:,} dropped"
+            f"{self.dropped:,} dropped{'' if self.waits_for is None else f', time waits for {self.waits_for}'}"
         )
 
 
@@ -140,6 +143,8 @@ def board(service: str, uptime: float, lines: Sequence[Line], builds: Sequence[B
     parts: list[RenderableType] = [head]
     if lines:
         parts.append(_table(lines, width))
+        held = (Text(f"{line.name}: time waits for {line.waits_for}", "yellow") for line in lines if line.waits_for)
+        parts.extend(held)
     if builds:
         parts.append(_build_table(builds, width))
     if not lines and not builds:

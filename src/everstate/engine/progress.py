@@ -14,6 +14,7 @@ from everstate.engine.board import BuildLine, Line, board
 from everstate.errors import LogBusyError, LogUnavailableError, ResourceError
 from everstate.errors.texts import printable
 from everstate.log import vectors
+from everstate.log.waiting import waits_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,4 +156,5 @@ class Progress:
             last_ms=tally.last_ms,
             last_at=self._last[execution.name][1] if tally.batches else None,
             position=position,
+            waits_for=waits_for(tally.times),
         )

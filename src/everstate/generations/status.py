@@ -12,6 +12,7 @@ from everstate.generations.report import read_report
 from everstate.generations.usage import source_topics
 from everstate.log import vectors
 from everstate.log.leasing import HEARTBEAT_TIMEOUT_MS
+from everstate.log.waiting import Waiting, waits_for
 from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class OutputStatus:
         rate: Records per second lately; None if nobody runs it.
         dead_letters: Records in its dead-letter topic.
         build: What is being built; None for nothing.
+        waits_for: The partition that holds its steps up that go by time; None if none is far behind.
     """
 
     output: str
@@ -106,6 +108,7 @@ class OutputStatus:
     rate: float | None
     dead_letters: int
     build: BuildStatus | None
+    waits_for: Waiting | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +197,7 @@ def _output(
         rate=rate,
         dead_letters=log.describe(letters).most_records if log.has_topic(letters) else 0,
         build=None if history.building is None else _build(log, service, history, history.building, building),
+        waits_for=None if last is None else waits_for(last.times),
     )
 
 

@@ -85,12 +85,12 @@ def told(
 
 
 def stream_times(unit: Unit, books: Books) -> dict[str, dict[int, int]]:
-    """The stream time of each partition by topic, as stages have left it; of those that have one."""
+    """The stream time of each partition for which a step waits, by topic, as stages have left it; -1 for none."""
     found: dict[str, dict[int, int]] = {}
     for place, time in json.loads(books[min(books)])["stream_times"].items() if books else ():
-        if time is not None:
-            topic, _, partition = place.partition("/")
-            found.setdefault(unit.topics[int(topic)], {})[int(partition)] = time
+        topic, _, partition = place.partition("/")
+        if int(topic) in unit.watched:
+            found.setdefault(unit.topics[int(topic)], {})[int(partition)] = -1 if time is None else time
     return found
 
 

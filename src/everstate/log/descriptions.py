@@ -128,7 +128,7 @@ class Batch:
         batch_id: Its number there; -1 for what stands before the first.
         start: Where in its sources it begins; the end of the batch before.
         end: Where it ends.
-        times: The stream time of each partition then, by topic, where the output goes by it; those that have one.
+        times: The stream time of each partition then, by topic, where a step waits for it; -1 for none.
     """
 
     query_id: str

@@ -284,7 +284,7 @@ class Planner:
                 for partition in available.get(each, {})
                 if (each, partition) not in passed_over
             ]
-            known = [time for time in rest if time is not None]
+            known = [time for time in rest if time is not None and time != UNNAMED]
             if topic in topics and known and len(known) == len(rest):
                 found.append(min(known))
         return max(found, default=None)

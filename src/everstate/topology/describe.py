@@ -76,6 +76,7 @@ def unit_json(unit: Unit, texts: Mapping[int, str]) -> dict[str, Any]:
             for stage in range(unit.depth + 1)
         ],
         "order_sensitive": [names[unit.nodes.index(node)] for node in unit.order_sensitive],
+        "time": {"waits_for": _waits_for(unit), "idle_after": _idle(unit), "wall_clock": unit.clocked},
     }
 
 
@@ -111,7 +112,24 @@ def _unit_lines(unit: Unit, texts: Mapping[int, str]) -> list[str]:
     if unit.order_sensitive:
         steps = ", ".join(names[unit.nodes.index(node)] for node in unit.order_sensitive)
         lines.append(f"  depends on the order of arrival: {steps}")
+    if unit.waits:
+        lines.append(f"  goes by the time of all partitions: {', '.join(_waits_for(unit))}")
+        idle = _idle(unit)
+        lines += [f"    passes over a quiet partition of {topic} after {idle[topic]}" for topic in sorted(idle)]
+    if unit.clocked:
+        lines.append("  goes by the wall clock, which is recorded every second")
     return lines
+
+
+def _waits_for(unit: Unit) -> list[str]:
+    """The topics whose partitions a step waits for."""
+    return sorted({topic for topics in unit.waits for topic in topics})
+
+
+def _idle(unit: Unit) -> dict[str, str]:
+    """By topic, after how long a quiet partition is passed over."""
+    waits = _waits_for(unit)
+    return {source.topic: source.idle_after for source in unit.sources if source.idle_after and source.topic in waits}
 
 
 def _phrase(node: Node) -> str:

@@ -101,6 +101,8 @@ def text(service: ServiceStatus) -> Iterator[str]:
     for output in service.outputs:
         if output.build is not None:
             yield f"  {output.output}: {_build(output.build)}"
+        if output.waits_for is not None:
+            yield f"  {output.output}: time waits for {output.waits_for}"
     if service.builder is not None:
         yield f"  built by process {service.builder.pid} on {service.builder.host}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from everstate.generations.state.topic_marks import require_ids
 from everstate.log import vectors
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Batch, Commit, Staged
+from everstate.log.waiting import waits_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from everstate.log.planning import Timing
     from everstate.log.protocol import Log
 
+
+logger = logging.getLogger("everstate")
 
 #: By these names in an error's text Spark knows that a query was stopped.
 _INTERRUPTIONS: Final = (
@@ -91,6 +95,8 @@ class Sink:
         self._initial = initial
         self._kind = kind
         self._timing = timing
+        self._waiting: tuple[str, int] | None = None
+        self._passed: dict[tuple[str, int], int] = {}
         self._query_id: str | None = None
         self.tally = Tally()
         self.failure: BaseException | None = None
@@ -122,6 +128,7 @@ class Sink:
         result = self._log.commit(self._commit(batch_id, start, end, staged, times), staged)
         crash_point("sink.after_commit")
         self._count(reports, staged, start, end, result)
+        self._tell(start, end, times)
         self.tally.last_ms = (time.monotonic() - began) * 1000
 
     def _commit(self, batch_id: int, start: Vector, end: Vector, staged: list[Staged], times: Vector) -> Commit:
@@ -137,6 +144,25 @@ class Sink:
             kind=self._kind,
             ordered=self._timing.noted(start, end),
         ).having_seen(self._job.own_sources if self._kind == "open" else ())
+
+    def _tell(self, start: Vector, end: Vector, times: Vector) -> None:
+        """Say which partition time waits for, and which it no longer waits for, once each."""
+        self.tally.times = times
+        waiting = waits_for(times)
+        place = None if waiting is None else (waiting.topic, waiting.partition)
+        if waiting is not None and place != self._waiting:
+            logger.info("Output %s waits for %s", self._job.output, waiting)
+        self._waiting = place
+        for name, given in vectors.given_times(end).items():
+            topic = vectors.topic_of(name)
+            for partition, reached in given.items():
+                offset = vectors.offset_at(end, topic, partition)
+                if start.get(name, {}).get(partition) != reached and self._passed.get((topic, partition)) != offset:
+                    self._passed[topic, partition] = offset
+                    told = (
+                        "Output %s no longer waits for partition %d of %s; its later records are not older than %d ms"
+                    )
+                    logger.info(told, self._job.output, partition, topic, reached)
 
     def _count(
         self, reports: list[dict[str, Any]], staged: list[Staged], start: Vector, end: Vector, result: CommitResult

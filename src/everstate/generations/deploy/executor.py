@@ -31,6 +31,7 @@ class Tally:
         counts: Dead letters and dropped rows by name.
         last_ms: How long the last batch took, from its results to the commit.
         position: Where in its sources the output is.
+        times: The stream times that it has reached there; see `Batch`.
     """
 
     batches: int = 0
@@ -39,6 +40,7 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     last_ms: float = 0.0
     position: Vector = field(default_factory=dict)
+    times: Vector = field(default_factory=dict)
 
 
 class Execution(Protocol):

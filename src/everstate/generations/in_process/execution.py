@@ -246,7 +246,7 @@ class InProcessExecution:
         self._kept.complete(batch, after)
         if self._recording is not None and witness is not None:
             self._recording.complete(pieces, sent)
-        self._count(staged, result.counted(counts), start, end, began)
+        self._count(staged, result.counted(counts), (start, end, times), began)
 
     def computed(
         self,
@@ -336,13 +336,15 @@ class InProcessExecution:
             ordered=moves and (self._course.ordered or self._timing.noted(batch.start, batch.end)),
         ).having_seen(() if self._course.closed else self._unit.own_sources)
 
-    def _count(self, staged: list[Staged], counts: dict[str, int], start: Vector, end: Vector, began: float) -> None:
-        tally = self.tally
+    def _count(
+        self, staged: list[Staged], counts: dict[str, int], reached: tuple[Vector, Vector, Vector], began: float
+    ) -> None:
+        tally, (start, end, times) = self.tally, reached
         tally.batches += 1
         tally.read += vectors.lag(start, end)
         results = {self.name, own_topic(self._unit.service, self.name, self.output.generation)}
         tally.written += sum(part.rows for part in staged if part.topic in results)
-        tally.position = end
+        tally.position, tally.times = end, times
         tally.last_ms = (time.monotonic() - began) * 1000
         for name, count in counts.items():
             tally.counts[name] = tally.counts.get(name, 0) + count
