@@ -35,6 +35,7 @@ from tests.simulation.shop import OUTPUTS, SERVICE, Version
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import everstate as es
     from everstate.generations.in_process.executor import InProcessExecutor
 
 #: A crash point, and which time that it is met: 1 for the first.
@@ -102,12 +103,16 @@ class World:
         """A version of that logic that is otherwise as usual here."""
         return version if isinstance(version, Version) else Version(version, self.outputs, shards=self.shards)
 
+    def service(self, version: int | Version) -> es.Service:
+        """What a version declares."""
+        return shop.service(self.version(version))
+
     def process(self, version: int | Version, **wishes: object) -> Process:
         """A process that is about to deploy a version."""
         self.started += 1
         log = self.log.process(Holder("host", 1000 + self.started, float(self.started)))
         settings = Settings(approval="approve", recalculation_records=7, max_records=5)
-        run = Run(shop.service(self.version(version)), Wishes(**wishes))
+        run = Run(self.service(version), Wishes(**wishes))
         site = Site(
             log=log,
             home=_NOWHERE,
