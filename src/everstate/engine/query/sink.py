@@ -159,9 +159,7 @@ class Sink:
                 offset = vectors.offset_at(end, topic, partition)
                 if start.get(name, {}).get(partition) != reached and self._passed.get((topic, partition)) != offset:
                     self._passed[topic, partition] = offset
-                    told = (
-                        "Output %s no longer waits for partition %d of %s: later records count as of %d ms or more"
-                    )
+                    told = "Output %s no longer waits for partition %d of %s: later records count as of %d ms or more"
                     logger.info(told, self._job.output, partition, topic, reached)
 
     def _count(
