@@ -52,6 +52,18 @@ def test_commit_is_remembered_with_all_that_identifies_it(tables):
     assert began <= found.committed_ms <= tables.clock()
 
 
+def test_commit_is_remembered_with_the_times_that_partitions_have_reached_and_the_clock(tables):
+    batch, staged = tables.batch({"totals": [("a", "1")]})
+    end = {**batch.end, "$clock": {0: 1_700_000_000_000}, "$time:orders": {3: 5}}
+    batch = replace(batch, end=end, times={"orders": {0: 7, 3: -1}})
+    tables.log.commit(batch, staged)
+    found = tables.log.last_commit("service", "output")
+    assert (found.end, found.times, found.batch.times) == (end, batch.times, batch.times)
+    assert tables.log.order("service", "output", ["orders"])[0]["$clock"] == {0: 1_700_000_000_000}
+    assert tables.log.order("service", "output", ["orders"])[0]["$time:orders"] == {3: 5}
+    assert "$time:orders" not in tables.log.order("service", "output", ["people"])[0]
+
+
 def test_commit_without_records_is_remembered_too(tables):
     assert tables.publish({}, 0).status == "committed"
     assert tables.publish({"totals": [("a", "1")]}, 1).status == "committed"

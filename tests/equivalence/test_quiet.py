@@ -43,7 +43,7 @@ def cases(draw: st.DrawFn) -> Case:
         st.tuples(st.just("send"), st.lists(row, min_size=1, max_size=4)),
         st.tuples(st.just("send"), st.lists(row, min_size=1, max_size=1)),
         st.tuples(st.just("clock"), st.integers(0, 50)),
-        st.tuples(st.just("grow")),
+        st.tuples(st.just("grow"), st.lists(row, max_size=2)),
     )
     steps = draw(st.lists(step, min_size=3, max_size=14))
     return Case(steps, partitions, draw(st.sampled_from([None, "40s", "1m"])), draw(st.sampled_from([1, 3])))
@@ -184,12 +184,14 @@ def played(case: Case) -> tuple[es.testing.Driver, Model]:
         elif kind == "grow" and len(model.lanes) < 5:
             model.grow()
             grow(driver, "in")
-            driver._deployment.process()
-        elif kind == "send":
+            if not rest[0]:
+                driver._deployment.process()
+        if kind == "send" or (kind == "grow" and rest[0]):
             with driver.batch():
                 for place, by, key, wait in rest[0]:
                     number += 1
-                    lane, ts = place % len(model.lanes), max(0, model.highest + by)
+                    lane = len(model.lanes) - 1 if kind == "grow" else place % len(model.lanes)
+                    ts = max(0, model.highest + by)
                     model.highest = max(model.highest, model.highest + by // 2)
                     driver.send("in", key, {"n": number, "wait": wait}, ts=ts, partition=lane)
                     model.send(lane, ts, key, number, wait)

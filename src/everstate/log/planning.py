@@ -251,6 +251,9 @@ class Planner:
             reached = self._reached(topic, times, available, quiet | new)
             if reached is not None and reached > times.get(topic, {}).get(partition, UNNAMED):
                 given.setdefault(f"{QUIET}{topic}", {})[partition] = reached
+                if (topic, partition) in new:
+                    # Its records come with the next batch, so that the time stands before them.
+                    available = {**available, topic: {**available[topic], partition: 0}}
         return _Known(available, given)
 
     def _has_been_given(self, topic: str, partition: int) -> bool:

@@ -56,6 +56,16 @@ def _two_times() -> None:
     app.stream("t", schema={"a": int, "b": int}, time="b")
 
 
+def _source(kind: str = "stream", **options: Any) -> Any:
+    return getattr(shop.shop(), kind)("t", key="id", schema={"n": int}, **options)
+
+
+def _two_patiences() -> None:
+    app = shop.shop()
+    app.stream("t", schema={"a": int}, idle_after="1m")
+    app.stream("t", schema={"a": int}, idle_after="2m")
+
+
 WRONG_WINDOWS: list[Wrong] = [
     *[
         (f"tumbling of {size!r}", DefinitionError, functools.partial(es.tumbling, size))
@@ -121,6 +131,12 @@ WRONG_WINDOWS: list[Wrong] = [
     ("time that is a number", SchemaError, lambda: _timed(5)),
     ("time of a table", CallError, lambda: shop.shop().table("t", key="id", schema=SCHEMA, time="amount")),
     ("one topic with two times", NameClashError, _two_times),
+    ("idle after no time", DefinitionError, lambda: _source(idle_after="0s")),
+    ("idle after a number", DefinitionError, lambda: _source(idle_after=60)),
+    ("idle table after some day", DefinitionError, lambda: _source("table", idle_after="some day")),
+    ("missing time that is unknown", DefinitionError, lambda: _source(time="n", on_missing_time="now")),
+    ("missing time without a time", DefinitionError, lambda: _source(on_missing_time="record")),
+    ("one topic with two patiences", NameClashError, _two_patiences),
 ]
 
 

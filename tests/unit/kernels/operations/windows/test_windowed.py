@@ -43,6 +43,19 @@ def test_row_without_a_time_at_or_after_1970_is_a_dead_letter_and_moves_nothing(
     assert driver.table("per-window") == {}
 
 
+def test_row_without_a_time_has_that_of_the_record_on_request():
+    app = es.Service("shop")
+    columns = {**ORDER, "at": datetime | None}
+    orders = app.stream("orders", key="id", schema=columns, time="at", on_missing_time="record")
+    orders.group_by("customer").window(es.tumbling("10s")).agg(n=es.count()).to("per-window")
+    driver = es.testing.Driver(app)
+    driver.send("orders", "o1", order(at="1970-01-01T00:00:01Z"), ts=55_000)
+    driver.send("orders", "o2", order(at=None), ts=25_000)
+    driver.send("orders", "o3", order(at="1969-12-31T23:59:59Z"), ts=26_000)
+    starts = {start.second: row["n"] for (_, start, _), row in driver.table("per-window").items()}
+    assert (starts, reasons(driver)) == ({0: 1, 20: 2}, [])
+
+
 def test_record_without_a_timestamp_is_a_dead_letter_of_the_window_alone():
     app = service()
     app.stream("orders", key="id", schema={**ORDER, "at": datetime | None}).to("copy")
