@@ -34,7 +34,7 @@ class Waiting:
         if self.time_ms is None or self.behind_ms is None:
             return f"{place}, which has no time yet"
         at = datetime.fromtimestamp(self.time_ms / 1000, UTC)
-        return f"{place}, which stands at {at:%Y-%m-%d %H:%M:%S}, {self.behind_ms // 1000:,} s behind the furthest"
+        return f"{place}, which stands at {at:%Y-%m-%d %H:%M:%S}; the furthest is {self.behind_ms // 1000:,} s ahead"
 
 
 def waits_for(times: Vector) -> Waiting | None:

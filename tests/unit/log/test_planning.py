@@ -119,5 +119,5 @@ def test_what_a_batch_is_told_travels_as_text():
 
 def test_partition_that_holds_time_up_is_named_if_it_is_far_behind():
     held = waits_for({"t": {0: 1_700_000_100_000, 1: 1_700_000_000_000}, "u": {0: 1_700_000_200_000}})
-    assert str(held) == "partition 1 of t, which stands at 2023-11-14 22:13:20, 200 s behind the furthest"
+    assert str(held) == "partition 1 of t, which stands at 2023-11-14 22:13:20; the furthest is 200 s ahead"
     assert waits_for({"t": {0: -1, 1: -1}}) is None
