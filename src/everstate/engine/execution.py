@@ -22,6 +22,7 @@ from everstate.errors import LogBusyError, LogUnavailableError, ResourceError, S
 from everstate.generations.deploy.outputs import kept_tables
 from everstate.generations.generation import own_dead_letters, own_side, own_topic
 from everstate.generations.state.past import past_of
+from everstate.generations.state.removed import has_removals
 from everstate.generations.state.topic_marks import require_ids
 from everstate.log.planning import Timing, suited
 from everstate.log.timing import wall_clock
@@ -104,7 +105,7 @@ class SparkExecution:
         last = log.last_commit(output.unit.service, output.name, generation.name)
         self._position = last.end if last is not None else generation.initial
         unit = silenced(output.unit) if closed and not effects else output.unit
-        unit = built(unit) if closed else unit
+        unit = built(unit, caused=has_removals(log, unit)) if closed else unit
         timing = Timing.of(unit)
         stops = log.order(unit.service, output.name, unit.topics) if closed and timing.matters else None
         repeated = suited(stops, timing) if stops is not None and timing.ordered else None

@@ -18,7 +18,7 @@ from everstate.log.records import empty
 from everstate.schema import durations
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
-from everstate.schema.topic_names import check_topic_name, is_internal
+from everstate.schema.topic_names import REMOVALS, check_topic_name, is_internal, removals_topic
 from everstate.topology.nodes import Kind, Output, Source
 from everstate.topology.nodes.removal import Removal
 from everstate.topology.unit import built
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
 
-#: What the topic of removals is called after the topic.
-_SUFFIX: Final = ".removed"
 _PLACE: Final = pl.Struct({"partition": pl.Int32(), "offset": pl.Int64()})
 _DUE: Final[dict[str, pl.DataType]] = {
     "key": pl.Binary(),
@@ -46,16 +44,6 @@ _NO_VALUES: Final = Schema(())
 _LONGEST: Final = 100
 #: Records that are read at once to see what is due.
 _AT_ONCE: Final = 1_000_000
-
-
-def removals_topic(topic: str) -> str:
-    """The topic that says which keys were removed, and which record each of them had last.
-
-    Example:
-        >>> removals_topic("customers")
-        'customers.removed'
-    """
-    return topic + _SUFFIX
 
 
 def service_name(topic: str) -> str:
@@ -112,7 +100,7 @@ def require_removable(log: Log, topic: str) -> None:
     check_topic_name(topic)
     if not log.has_topic(topic):
         raise TopicNotFoundError(topic, hint="See which topics there are: everstate topic list")
-    if is_internal(topic) or topic.endswith(_SUFFIX):
+    if is_internal(topic) or topic.endswith(REMOVALS):
         raise LogError(
             f"topic {topic!r} belongs to Everstate itself, so nothing is removed from it",
             hint="Name the topic of a table: everstate topic list",

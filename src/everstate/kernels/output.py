@@ -27,11 +27,16 @@ _MANY: Final = 20_000
 #: Of a tombstone for a record that lies somewhere: its offset, for which it has a header.
 REMOVED: Final = "removed"
 
+#: The header, and on the way there the column, that says which input has caused a record.
+CAUSED: Final = "es-cause"
+#: The header of a removal that says how far the topic's owner had read its inputs.
+READ: Final = "es-read"
+
 #: A record on its way to a topic.
 RECORD: Final[dict[str, pl.DataType]] = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64()}
 
 
-def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.DataFrame:
+def update(node: Output, rows: pl.DataFrame, *, settled: bool = False, sources: tuple[str, ...] = ()) -> pl.DataFrame:
     """The records to publish, in an order that depends on their content alone.
 
     A table's changes become at most one record per key, a tombstone where only the retraction is left, and none where
@@ -41,6 +46,7 @@ def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.Dat
         node: The node.
         rows: Rows, or changes.
         settled: The changes are a stateful step's own: one of each side a key at the most, and none without effect.
+        sources: The names of the unit's topics, if a table's records have to say which input has caused them.
     """
     if rows.is_empty():
         return pl.DataFrame(schema=RECORD)
@@ -54,9 +60,10 @@ def update(node: Output, rows: pl.DataFrame, *, settled: bool = False) -> pl.Dat
         gone = gone.join(added[[KEY]], on=KEY, how="anti")
     records = []
     if added.height:
-        records.append(_records(added, _values(added, node.record, node.format)))
+        records.append(_caused(_records(added, _values(added, node.record, node.format)), added, sources))
     if gone.height:
-        records.append(_records(gone, pl.Series([None], dtype=pl.Binary).new_from_index(0, gone.height)))
+        nothing = pl.Series([None], dtype=pl.Binary).new_from_index(0, gone.height)
+        records.append(_caused(_records(gone, nothing), gone, sources))
     return _in_order(pl.concat(records)) if records else pl.DataFrame(schema=RECORD)
 
 
@@ -101,7 +108,35 @@ def _records(rows: pl.DataFrame, values: pl.Series) -> pl.DataFrame:
     return pl.DataFrame([rows[KEY].alias("key"), values.alias("value"), rows[TS].alias("ts")])
 
 
-def addressed(records: pl.DataFrame, partitions: int, service: str, generation: str, *, turn: int = 0) -> pl.DataFrame:
+def _caused(records: pl.DataFrame, rows: pl.DataFrame, sources: tuple[str, ...]) -> pl.DataFrame:
+    """Records with the place of the input that has caused each, if that is asked for."""
+    if not sources:
+        return records
+    names = rows[TOPIC].replace_strict(dict(enumerate(sources)), default="", return_dtype=pl.String)
+    place = pl.select(pl.concat_str([pl.lit(names), pl.lit(rows[PART]), pl.lit(rows[OFF])], separator="/"))
+    return records.with_columns(place.to_series().cast(pl.Binary).alias(CAUSED))
+
+
+def cause_of(header: bytes) -> tuple[str, int, int]:
+    """Topic, partition and offset of the input that has caused a record.
+
+    Example:
+        >>> cause_of(b"orders/1/17")
+        ('orders', 1, 17)
+    """
+    topic, partition, offset = header.decode().rsplit("/", 2)
+    return topic, int(partition), int(offset)
+
+
+def addressed(
+    records: pl.DataFrame,
+    partitions: int,
+    service: str,
+    generation: str,
+    *,
+    turn: int = 0,
+    more: tuple[tuple[str, bytes], ...] = (),
+) -> pl.DataFrame:
     """Records with their partition and headers.
 
     A record without a key goes round-robin, and a replay must send it to the same partition: its place decides.
@@ -112,19 +147,21 @@ def addressed(records: pl.DataFrame, partitions: int, service: str, generation: 
         service: Whose they are.
         generation: Which version made them.
         turn: Where the round begins, so that shards do not all begin at the first partition.
+        more: Further headers of all of them.
     """
     by_key = partition_of(records["key"], partitions).alias("partition")
     in_turn = ((pl.int_range(pl.len(), dtype=pl.Int64) + turn) % partitions).cast(pl.Int32)
     placed = records.with_columns(by_key).with_columns(pl.col("partition").fill_null(in_turn))
-    return with_headers(placed, service, generation)
+    named = with_headers(placed, service, generation, more)
+    return _with_header(named, CAUSED, CAUSED) if CAUSED in named.columns else named
 
 
-def with_headers(records: pl.DataFrame, service: str, generation: str) -> pl.DataFrame:
+def with_headers(
+    records: pl.DataFrame, service: str, generation: str, more: tuple[tuple[str, bytes], ...] = ()
+) -> pl.DataFrame:
     """Records that say which generation of which service made them."""
-    headers = [
-        {"name": "es-service", "value": service.encode()},
-        {"name": "es-generation", "value": generation.encode()},
-    ]
+    known = (("es-service", service.encode()), ("es-generation", generation.encode()), *more)
+    headers = [{"name": name, "value": value} for name, value in known]
     kind = pl.List(pl.Struct({"name": pl.String, "value": pl.Binary}))
     return records.with_columns(pl.lit(pl.Series([headers], dtype=kind)).first().alias("headers"))
 
@@ -174,10 +211,14 @@ def _removing(records: pl.DataFrame, service: str, generation: str) -> pl.DataFr
     """Tombstones in the partitions of the records that they remove, which they name."""
     # Their generation is none of the topic's own writer, which knows its records by that.
     placed = with_headers(records.sort("key", "partition"), service, f"{service}.{generation}")
-    removed = pl.struct(
-        pl.lit("es-removed").alias("name"), pl.col(REMOVED).cast(pl.String).cast(pl.Binary).alias("value")
-    )
-    return placed.with_columns(pl.col("headers").list.concat(pl.concat_list(removed))).drop(REMOVED)
+    offsets = placed.with_columns(pl.col(REMOVED).cast(pl.String).cast(pl.Binary))
+    return _with_header(offsets, REMOVED, "es-removed")
+
+
+def _with_header(records: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    """Records with a column as one more header."""
+    header = pl.struct(pl.lit(name).alias("name"), pl.col(column).alias("value"))
+    return records.with_columns(pl.col("headers").list.concat(pl.concat_list(header))).drop(column)
 
 
 def place_key(place: tuple[str | int, ...]) -> bytes:

@@ -147,7 +147,9 @@ def run_stage(
         kernel = KERNELS[type(node)]
         if isinstance(kernel, EndKernel):
             settled = migration is None and _is_settled(unit, number)
-            sent.append(Parcel(OUT, number, RECORDS, kernel.records(node, inputs[0], settled=settled)))
+            sources = unit.topics if unit.caused else ()
+            found = kernel.records(node, inputs[0], settled=settled, sources=sources)
+            sent.append(Parcel(OUT, number, RECORDS, found))
             continue
         shard.feeds = unit.clocks[number]
         shard.frontier = stream_time.frontier(shard.stream_times, shard.feeds) if node.timed else None

@@ -13,12 +13,24 @@ if TYPE_CHECKING:
 LONGEST: Final = 249
 #: Topics that Everstate keeps for itself begin like this.
 INTERNAL: Final = "__everstate."
+#: How the topics end that say which keys of another topic were removed.
+REMOVALS: Final = ".removed"
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def dead_letter_topic(output: str) -> str:
     """The topic that takes the records which an output cannot process."""
     return f"{output}.dlq"
+
+
+def removals_topic(topic: str) -> str:
+    """The topic that says which keys were removed, and which record each of them had last.
+
+    Example:
+        >>> removals_topic("customers")
+        'customers.removed'
+    """
+    return f"{topic}{REMOVALS}"
 
 
 def is_internal(name: str) -> bool:

@@ -15,12 +15,14 @@ from everstate.errors import EverstateError
 from everstate.fingerprints import outline, print_unit
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
+from everstate.generations.deploy.options import Wishes
 from everstate.generations.deploy.run import Run
 from everstate.generations.deploy.settings import Settings
 from everstate.generations.deploy.site import Site
 from everstate.generations.in_process.executor import InProcessExecutor
 from everstate.generations.in_process.times import Times
 from everstate.generations.registry import Registry
+from everstate.generations.removals import removal_service
 from everstate.plan.actions import Begin, Continue, Keep
 from everstate.testing.topics import Topics
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from everstate.fingerprints.prints import UnitPrint
     from everstate.generations.deploy.change import Changes
     from everstate.generations.deploy.executor import Execution
-    from everstate.generations.deploy.options import Wishes
     from everstate.generations.deploy.run import Ending
     from everstate.generations.in_process.execution import InProcessExecution
     from everstate.generations.in_process.kept import Kept
@@ -82,6 +83,7 @@ class Deployment:
         self._times = Times()
         self._lease = lease
         self._clock = 0
+        self._removing: dict[str, Deployment] = {}
 
     def copy(self) -> Deployment:
         """The same at this moment; a deployment onto one does not show in the other."""
@@ -91,7 +93,20 @@ class Deployment:
         other._clock = self._clock
         other.counts = {output: counts.copy() for output, counts in self.counts.items()}
         other.kept.update({place: kept.copy() for place, kept in self.kept.items() if kept.exists()})
+        for topic, removing in self._removing.items():
+            other._removing[topic] = copied = removing.copy()
+            copied.topics = other.topics
         return other
+
+    def remove_quiet(self, topic: str, after: str, clock: str) -> int:
+        """Run the tombstone service of a topic until there is nothing left to do; says how many keys are gone."""
+        known = self._removing.setdefault(topic, Deployment(self.topics.partitions, self._shards))
+        known.topics, known.executions, known.counts = self.topics, {}, {}
+        known.tick(self._clock)
+        service = removal_service(topic, after, clock=clock)
+        prints, _ = seen(service)
+        known.deploy(service, prints, "approve", Wishes())
+        return sum(counts["removed"] for counts in known.counts.values())
 
     def deploy(self, service: Service, prints: Mapping[str, UnitPrint], approval: str, wishes: Wishes) -> Deployed:
         """Bring the service to this version, and process what there is.

@@ -240,6 +240,38 @@ class Driver(Guiding):
         self._flush()
         self._deployment.advance(self._highest)
 
+    def remove_quiet(self, topic: str, *, after: str, clock: Literal["event", "wall"] = "event") -> int:
+        """Run the tombstone service on a topic, as `everstate tombstone TOPIC --once` does.
+
+        Args:
+            topic: A table's topic, whoever writes it.
+            after: How long a key is quiet before it is removed.
+            clock: What tells the time: the topic's records, or the clock that `tick` sets.
+
+        Returns:
+            How many keys were removed; what was removed is on the topic `TOPIC.removed`.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> _ = app.table("visits", schema={"n": int}).to("visitors")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("visits", "ada", {"n": 1}, ts=0)
+            >>> driver.send("visits", "bob", {"n": 1}, ts=60_000)
+            >>> driver.remove_quiet("visitors", after="1m")
+            1
+            >>> driver.table("visitors")
+            {'bob': {'n': 1}}
+        """
+        check_topic_name(topic, location=caller())
+        one_of("clock", clock, ["event", "wall"], caller(), ConfigurationError)
+        self._flush()
+        if not self._deployment.topics.has_topic(topic):
+            self._schemas.require(topic)
+        removed = self._deployment.remove_quiet(topic, after, clock)
+        self._deployment.process()
+        return removed
+
     def upgrade(
         self,
         service: Service,

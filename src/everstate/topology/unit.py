@@ -50,6 +50,8 @@ class Unit:
         stages: The stage of each node, by number.
         edges: All edges.
         building: It runs for a generation that is being built, so nothing is held back.
+        caused: Its records say which input has caused them, since keys of the output have been removed: what was caused
+            before that must not bring them back.
     """
 
     service: str
@@ -57,6 +59,7 @@ class Unit:
     stages: tuple[int, ...]
     edges: tuple[Edge, ...]
     building: bool = False
+    caused: bool = False
 
     @classmethod
     def of(cls, service: str, output: Output) -> Unit:
@@ -229,9 +232,9 @@ class Unit:
         return tuple(tuple(e for e in self.edges if e.source == n) for n in range(len(self.nodes)))
 
 
-def built(unit: Unit) -> Unit:
+def built(unit: Unit, *, caused: bool = False) -> Unit:
     """The same unit while its generation is being built: a cutover must find the whole table."""
-    return replace(unit, building=True)
+    return replace(unit, building=True, caused=caused)
 
 
 def silenced(unit: Unit) -> Unit:

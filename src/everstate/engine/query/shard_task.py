@@ -10,6 +10,7 @@ import polars as pl
 
 from everstate.engine.query.packing import Packed, pack
 from everstate.engine.query.shard_numbers import shard_ids
+from everstate.generations.state.removed import owner_read
 from everstate.kernels.output import addressed, dead_letter_records, side_records
 from everstate.kernels.parcel import COUNTS, DEAD_LETTERS, MARKS, OUT, RECORDS, SIDES, Parcel
 from everstate.kernels.pipeline import ShardStages, run_stages, stream_times
@@ -94,8 +95,9 @@ class ShardTask:
                 parts.setdefault(parcel.port, []).append(parcel.frame)
         staged: list[Staged] = []
         if parts[RECORDS] and job.target:
+            more = owner_read(job.log(), job.unit()) if job.own_sources else ()
             records = addressed(
-                pl.concat(parts[RECORDS]), job.partitions, job.service, job.generation, turn=self._shard
+                pl.concat(parts[RECORDS]), job.partitions, job.service, job.generation, turn=self._shard, more=more
             )
             staged += job.log().stage_all(job.target, records)
         if parts[DEAD_LETTERS]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.letters import letter_difference
 from everstate.generations.compare.topic_view import TopicView
 from everstate.generations.generation import own_dead_letters, own_side, own_topic
-from everstate.schema.topic_names import dead_letter_topic
+from everstate.generations.state.removed import has_removals, held_back
+from everstate.schema.topic_names import dead_letter_topic, removals_topic
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Comparisons:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._views: dict[str, TopicView] = {}
-        self._made: dict[str, tuple[pl.DataFrame, pl.DataFrame, Difference]] = {}
+        self._made: dict[str, tuple[tuple[pl.DataFrame, ...], Difference]] = {}
 
     def compare(self, unit: Unit, generation: Generation) -> Comparison:
         """Compare a generation that is being built with its topics."""
@@ -85,17 +87,19 @@ class Comparisons:
     def _table(self, unit: Unit, built: str, present: Mapping[str, pl.DataFrame]) -> Difference:
         if unit.output.kind is not Kind.TABLE:
             return difference(_nothing(), _nothing())
-        table, there = self._latest(built), present[unit.output.topic]
-        if built in self._made:
-            *frames, found = self._made[built]
-            if frames[0] is table and frames[1] is there:
-                return found
-        found = difference(table, there, text=unit.output.format != "json")
-        self._made[built] = (table, there, found)
+        removals = has_removals(self._log, unit)
+        table, there = self._latest(built, headers=removals), present[unit.output.topic]
+        removed = self._latest(removals_topic(unit.output.topic), headers=True)
+        frames, found = self._made.get(built, ((), None))
+        if found is None or not all(map(operator.is_, frames, (table, there, removed))):
+            kept = held_back(table, there, removed)
+            found = difference(kept, there, text=unit.output.format != "json")
+            self._made[built] = ((table, there, removed), found)
         return found
 
-    def _latest(self, topic: str) -> pl.DataFrame:
-        return self._views.setdefault(topic, TopicView(self._log, topic)).latest()
+    def _latest(self, topic: str, *, headers: bool = False) -> pl.DataFrame:
+        name = f"{topic} headers" if headers else topic
+        return self._views.setdefault(name, TopicView(self._log, topic, headers=headers)).latest()
 
 
 def _nothing() -> pl.DataFrame:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from everstate.log.records import HEADERS
+
 if TYPE_CHECKING:
     from everstate.log.protocol import Log
 
-_COLUMNS: Final = ("key", "value", "ts", "partition")
 _EMPTY: Final = pl.DataFrame(
     schema={"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64(), "partition": pl.Int32()}
 )
@@ -24,19 +25,22 @@ class TopicView:
     Args:
         log: The log.
         topic: The topic; it need not exist.
+        headers: The records' headers are wanted, too.
     """
 
-    def __init__(self, log: Log, topic: str) -> None:
+    def __init__(self, log: Log, topic: str, *, headers: bool = False) -> None:
         self._log = log
         self._topic = topic
-        self._table = _EMPTY
+        self._empty = _EMPTY.with_columns(pl.lit(None, HEADERS).alias("headers")) if headers else _EMPTY
+        self._columns = self._empty.columns
+        self._table = self._empty
         self._ends: dict[int, int] | None = None
 
     def latest(self) -> pl.DataFrame:
         """key, value, ts and partition of every key; the same frame as before if nothing has come."""
         if not self._log.has_topic(self._topic):
             self._ends = None
-            return _EMPTY
+            return self._empty
         ends = self._log.end_offsets([self._topic])[self._topic]  # before it is read: what comes later is read again
         if self._ends is None or (ends != self._ends and not self._follow(self._ends)):
             self._read()
@@ -44,12 +48,12 @@ class TopicView:
         return self._table
 
     def _read(self) -> None:
-        self._table = self._log.latest(self._topic).select(_COLUMNS)
+        self._table = self._log.latest(self._topic).select(self._columns)
 
     def _follow(self, since: dict[int, int]) -> bool:
         """Take in what has come since; False if the table cannot be told from that."""
         tails = [self._log.read(self._topic, partition, start) for partition, start in since.items()]
-        tail = pl.concat([frame.select(_COLUMNS) for frame in tails]).filter(pl.col("key").is_not_null())
+        tail = pl.concat([frame.select(self._columns) for frame in tails]).filter(pl.col("key").is_not_null())
         if tail.n_unique(["key", "partition"]) != tail["key"].n_unique():
             return False
         last = tail.unique("key", keep="last", maintain_order=True)

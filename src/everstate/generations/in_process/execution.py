@@ -15,6 +15,7 @@ from everstate.generations.in_process.recording import Recording
 from everstate.generations.in_process.times import Times
 from everstate.generations.state.past import past_of
 from everstate.generations.state.recorded import order_of
+from everstate.generations.state.removed import has_removals, owner_read
 from everstate.generations.state.topic_marks import require_ids
 from everstate.kernels.output import addressed, dead_letter_records, side_records
 from everstate.kernels.pages.page_store import MemoryPages
@@ -99,7 +100,7 @@ class InProcessExecution:
         last = log.last_commit(unit.service, output.name, generation.name)
         self.position = last.end if last is not None else generation.initial
         self._unit: Unit = silenced(unit) if course.closed and not course.effects else unit
-        self._unit = built(self._unit) if course.closed else self._unit
+        self._unit = built(self._unit, caused=has_removals(log, unit)) if course.closed else self._unit
         self._timing = Timing.of(unit)
         self._planner = Planner(
             self._timing,
@@ -305,7 +306,8 @@ class InProcessExecution:
         staged: list[Staged] = []
         if records and target:
             partitions = self._log.describe(self.name).config.partitions
-            placed = addressed(pl.concat(records), partitions, unit.service, generation.name)
+            more = owner_read(self._log, unit)
+            placed = addressed(pl.concat(records), partitions, unit.service, generation.name, more=more)
             staged += self._log.stage_all(target, placed)
         if dead:
             staged += self._log.stage_all(letters, dead_letter_records(unit, pl.concat(dead)))

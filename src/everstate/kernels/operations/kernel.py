@@ -56,9 +56,14 @@ class Table(Protocol[N_contra]):
 
 
 class Records(Protocol[N_contra]):
-    """The records that leave the unit; `settled` changes come one per key and side."""
+    """The records that leave the unit; `settled` changes come one per key and side.
 
-    def __call__(self, node: N_contra, rows: pl.DataFrame, /, *, settled: bool) -> pl.DataFrame:
+    With `sources`, the names of the unit's topics, records say which input has caused them.
+    """
+
+    def __call__(
+        self, node: N_contra, rows: pl.DataFrame, /, *, settled: bool, sources: tuple[str, ...] = ()
+    ) -> pl.DataFrame:
         """For one micro-batch."""
         ...
 
