@@ -242,3 +242,41 @@ def test_last_commit_of_a_replaced_generation_stays_known(bench):
         bench.publish({"table": []}, number, generation="g2", query_id="q2", kind="closed")
     assert bench.log.last_commit("service", "output").generation == "g1"
     assert [bench.log.last_commit("service", "output", g).batch_id for g in ("g1", "g2")] == [2, 2]
+
+
+def test_commit_leaves_out_keys_that_have_got_records_since_it_looked(tables):
+    tables.topic("owners", compact=True, partitions=2)
+    tables.send("owners", ("a", "1"), ("b", "1"), ("c", "1"))
+    seen = {"owners": tables.log.end_offsets(["owners"])["owners"]}
+    tables.send("owners", ("b", "2"))
+    content = {
+        "owners": [("a", None), ("b", None), ("c", None)],
+        "totals": [("a", "gone"), ("b", "gone"), ("c", "gone")],
+        "events": [("b", "told")],
+    }
+    result = tables.publish(content, output="totals", seen=seen)
+    assert (result.status, result.left_out, result.buried) == ("committed", 1, 0)
+    assert tables.table("owners") == {"b": "2"}
+    assert tables.table("totals") == {"a": "gone", "c": "gone"}
+    assert tables.values("events") == [("b", "told")]
+
+
+def test_commit_that_left_keys_out_is_skipped_when_it_comes_again(tables):
+    tables.topic("owners", compact=True)
+    tables.send("owners", ("a", "1"))
+    seen = {"owners": tables.log.end_offsets(["owners"])["owners"]}
+    tables.send("owners", ("a", "2"))
+    content = {"owners": [("a", None)], "totals": [("a", "gone")]}
+    assert tables.publish(content, output="totals", seen=seen).left_out == 1
+    assert tables.publish(content, output="totals", seen=seen).status == "skipped"
+    assert (tables.table("owners"), tables.table("totals")) == ({"a": "2"}, {})
+
+
+def test_commit_of_keys_that_nobody_has_touched_is_published_whole(tables):
+    tables.topic("owners", compact=True)
+    tables.send("owners", ("a", "1"), ("b", "1"))
+    seen = {"owners": tables.log.end_offsets(["owners"])["owners"]}
+    tables.send("owners", ("c", "1"))
+    result = tables.publish({"owners": [("a", None), ("b", None)]}, output="totals", seen=seen)
+    assert (result.status, result.left_out) == ("committed", 0)
+    assert tables.table("owners") == {"c": "1"}

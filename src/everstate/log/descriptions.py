@@ -239,23 +239,26 @@ class CommitResult:
             content, and the difference was published).
         offsets: What the batch occupies now; after a correction, only what the correction added. None where the log
             is not told.
+        buried: So many keys got a value at the very moment of their removal, where a log cannot prevent that.
         left_out: So many records were not published on the output's topic, since others have come for their keys.
     """
 
     status: Literal["committed", "skipped", "corrected"]
     offsets: Ranges | None
     left_out: int = 0
+    buried: int = 0
 
     def counted(self, counts: Mapping[str, int]) -> dict[str, int]:
         """What a batch has counted, less the removals that were left out.
 
         Example:
             >>> CommitResult("committed", {}, left_out=2).counted({"removed": 5})
-            {'removed': 3, 'overtaken': 2}
+            {'removed': 3, 'overtaken': 2, 'buried': 0}
         """
-        if not self.left_out:
+        if not self.left_out and not self.buried:
             return dict(counts)
-        return {**counts, "removed": counts.get("removed", 0) - self.left_out, "overtaken": self.left_out}
+        removed = counts.get("removed", 0) - self.left_out
+        return {**counts, "removed": removed, "overtaken": self.left_out, "buried": self.buried}
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,8 @@ def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs
             raise conflict(
                 batch, f"the log has this batch from {last.start} to {last.end}, not {batch.start} to {batch.end}"
             )
+        if batch.seen and batch.digest != last.digest:
+            raise conflict(batch, "it removes other keys than it did before")  # what was removed is gone
         # What a batch wrote to topics of its own has reached the output topic, or will, by way of a cutover.
         return "same" if batch.digest == last.digest or batch.kind != last.kind else "differs"
     if batch.batch_id != last.batch_id + 1:

@@ -9,7 +9,7 @@ from everstate.errors import TopicNotFoundError
 from everstate.log import leasing
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import CommitResult, Lease, Staged
-from everstate.log.kafka import corrections, markers, staging
+from everstate.log.kafka import corrections, markers, overtaken, staging
 from everstate.log.kafka.markers import Marker
 from everstate.log.kafka.private import entry_key, maker_of
 from everstate.log.succession import judge
@@ -57,22 +57,32 @@ class Commits:
             staging.check(staged)
             if last is not None and verdict == "differs":
                 return CommitResult("corrected", None), self._correction(last, batch, staged, entries)
-            return CommitResult("committed", None), self._publication(batch, staged, entries)
+            if not batch.seen:
+                return CommitResult("committed", None), self._publication(batch, staged, entries)
+            known.append(overtaken.standing(self.reader, batch, staged))
+            result = CommitResult("committed", None, known[-1].left_out)
+            return result, self._publication(batch, known[-1].parts, entries)
 
+        known: list[overtaken.Standing] = []
         result = writer.run([lease], attempt)
         crash_point("log.commit.after_transaction")
+        if known and result.status == "committed":
+            result = replace(result, buried=overtaken.buried(self.reader, known[-1]))
         self.give_up(staged)
         return result
 
-    def _publication(self, batch: Commit, staged: Sequence[Staged], entries: Mapping[str, Entry]) -> Fill:
+    def _publication(
+        self, batch: Commit, staged: Sequence[Staged] | Sequence[Correction], entries: Mapping[str, Entry]
+    ) -> Fill:
         now_ms = wall_clock()
-        public = [part for part in staged if part.rows and not is_internal(part.topic)]
+        public = [part for part in staged if _rows(part) and not is_internal(part.topic)]
         marker = Marker(replace(batch, committed_ms=now_ms), self.before(public))
-        tables = self._extended(batch, staged, entries)
+        tables = self._extended(batch, [part for part in staged if isinstance(part, Staged)], entries)
 
         def fill(transaction: Transaction) -> None:
             for part in public:
-                transaction.rows(part.topic, part.partition, staging.content(part), batch.generation)
+                content = staging.content(part) if isinstance(part, Staged) else part.content
+                transaction.rows(part.topic, part.partition, content, batch.generation)
             self.conclude(transaction, marker, tables, now_ms, entries)
             crash_point("log.commit.inside_transaction")
 
@@ -170,3 +180,7 @@ class Commits:
         for key in journal.read():
             if not key.startswith("private/"):
                 self.registry.say(journal.topic, key, None)
+
+
+def _rows(part: Staged | Correction) -> int:
+    return part.rows if isinstance(part, Staged) else part.content.height
