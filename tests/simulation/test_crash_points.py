@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: What a deployment never comes to in one process: disks and archives.
+#: What a deployment never comes to in one process: disks, archives and Spark's own sources.
 ELSEWHERE = (
     "log.append",
     "log.stage.after_note",
@@ -23,6 +23,8 @@ ELSEWHERE = (
     "log.compact",
     "log.garbage",
     "history.",
+    "feed.",
+    "delivery.",
 )
 #: Into so many tests the pairs of a scene are divided, for processes that share them.
 PARTS = 2

@@ -14,8 +14,7 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.operations import key_dtype, with_key
-from everstate.dsl.sources import Timed, contradiction, key_names
-from everstate.dsl.spark_steps import SparkSteps
+from everstate.dsl.sources import SparkSteps, Timed, contradiction, key_names
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.dsl.written import require_own_topics, routes

@@ -81,6 +81,10 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "log.create.inside_transaction": 54,
     "log.create.before_identity": 55,
     "log.create.after_identity": 56,
+    "feed.before_commit": 57,
+    "feed.after_commit": 58,
+    "delivery.before_call": 59,
+    "delivery.after_call": 60,
 }
 
 Hook: TypeAlias = "Callable[[str], None]"

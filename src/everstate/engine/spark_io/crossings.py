@@ -18,8 +18,8 @@ from everstate.engine.spark_io.feed import FeedCrossing
 from everstate.errors import LeaseHeldError
 from everstate.fingerprints.spark_steps import step_digest
 from everstate.generations.deploy.heartbeat import Heartbeat
-from everstate.generations.deploy.spark_steps import StepState, lease_name, read_state, write_state
 from everstate.generations.state.folder import SPARK_STEPS
+from everstate.generations.state.spark_steps import StepState, lease_name, read_state, write_state
 from everstate.topology.spark_steps import Delivery, Feed
 
 if TYPE_CHECKING:

@@ -139,10 +139,38 @@ def handing_out(
                 rows = ends.form.rows(pl.concat(frames))
                 if rows.bad.height:
                     unreadable.add(_named(rows))
-                table = rows.frame.to_arrow().cast(schema)
-                yield from table.to_batches(max_chunksize=_HANDED)
+                yield from to_table(rows.frame, schema).to_batches(max_chunksize=_HANDED)
 
     return read
+
+
+def to_table(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
+    """Rows in the types that Spark has."""
+    return pa.table([_column(frame.get_column(column.name), column.type) for column in schema], schema=schema)
+
+
+def _column(values: pl.Series, wanted: pa.DataType) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+    # Arrow does not cast pairs to maps, so these go through Python.
+    if _has_map(wanted):
+        return pa.array([_paired(value, wanted) for value in values.to_list()], wanted)
+    return values.to_arrow().cast(wanted)
+
+
+def _has_map(wanted: pa.DataType) -> bool:
+    if pa.types.is_list(wanted):
+        return _has_map(wanted.value_type)
+    return pa.types.is_map(wanted) or (pa.types.is_struct(wanted) and any(_has_map(part.type) for part in wanted))
+
+
+def _paired(value: Any, wanted: pa.DataType) -> Any:
+    """A value whose maps are lists of pairs."""
+    if value is None or not _has_map(wanted):
+        return value
+    if pa.types.is_map(wanted):
+        return [(entry["key"], _paired(entry["value"], wanted.item_type)) for entry in value]
+    if pa.types.is_list(wanted):
+        return [_paired(item, wanted.value_type) for item in value]
+    return {part.name: _paired(value[part.name], part.type) for part in wanted}
 
 
 def _named(rows: Rows) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from everstate.errors import DefinitionError, EverstateError, PlanDriftError, St
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.noted import Notes, note_unit
 from everstate.fingerprints.prints import UnitPrint
-from everstate.generations.deploy import spark_steps
 from everstate.generations.deploy.outputs import levels, prepared
 from everstate.generations.generation import Status
+from everstate.generations.state import spark_steps
 from everstate.generations.state.net import Net
 from everstate.generations.state.past import beyond, covered, unread
 from everstate.generations.state.topic_marks import require_same_topics

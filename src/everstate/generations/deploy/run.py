@@ -19,10 +19,10 @@ from everstate.generations.deploy.planning import (
     unchanged,
 )
 from everstate.generations.deploy.rollout import Rollout
-from everstate.generations.deploy.spark_steps import create_fed_topics, require_same_feeds
 from everstate.generations.deploy.takeover import take_leases
 from everstate.generations.report import Reporter
 from everstate.generations.state.net import Net
+from everstate.generations.state.spark_steps import create_fed_topics, require_same_feeds
 from everstate.plan.categories import Category
 
 if TYPE_CHECKING:

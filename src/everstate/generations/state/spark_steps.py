@@ -14,7 +14,7 @@ from everstate.topology.nodes import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from everstate.dsl.spark_steps import SparkSteps
+    from everstate.dsl.sources import SparkSteps
     from everstate.log.descriptions import Lease
     from everstate.log.protocol import Log
     from everstate.topology.spark_steps import Feed, SparkStep

@@ -9,7 +9,7 @@ import everstate as es
 from everstate.errors import DeploymentError
 from everstate.fingerprints import print_unit
 from everstate.fingerprints.spark_steps import step_digest
-from everstate.generations.deploy.spark_steps import (
+from everstate.generations.state.spark_steps import (
     StepState,
     create_fed_topics,
     lease_name,
