@@ -15,8 +15,11 @@ from rich.console import Console
 from bench import (
     deletion,
     kafka,
+    kafka_edits,
+    kafka_latency,
     latency,
     memory,
+    publishers,
     recalculation,
     report,
     small_batches,
@@ -46,6 +49,9 @@ MEASUREMENTS: Final[dict[str, Measure]] = {
     "memory": memory.measure,
     **{kind: partial(windows.measure, kind) for kind in timed.KINDS},
     "kafka": kafka.measure,
+    "publishers": publishers.measure,
+    "kafka-latency": kafka_latency.measure,
+    "kafka-edits": kafka_edits.measure,
 }
 
 
@@ -63,7 +69,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     scale = QUICK if options.quick else FULL
     if options.records is not None:
-        scale = replace(scale, batch_records=options.records // scale.batches)
+        batches = scale.recalculated_batches if options.only == ["kafka-edits"] else scale.batches
+        scale = replace(scale, batch_records=options.records // batches)
     if options.keys is not None:
         scale = replace(scale, keys=tuple(options.keys))
     if options.rounds is not None:

@@ -90,7 +90,7 @@ def broker() -> Iterator[str]:
 
 
 def _compared(place: Place, keys: int, say: Callable[[str], None]) -> dict[str, Any]:
-    expected = _fill(place, keys)
+    expected = fill(place, keys)
     found: dict[str, Any] = {"missing": {}}
     # Everstate first and last, so that neither it nor the others have the machine's better minutes.
     for turn, name in enumerate([*_NAMES, "everstate"]):
@@ -110,7 +110,7 @@ def _compared(place: Place, keys: int, say: Callable[[str], None]) -> dict[str, 
     return found
 
 
-def _fill(place: Place, keys: int) -> pl.DataFrame:
+def fill(place: Place, keys: int) -> pl.DataFrame:
     """Write the payments to the topic; returns the totals that all must come to."""
     log = open_log(place.url)
     log.create_topic(inputs.TOPIC, TopicConfig(partitions=inputs.PARTITIONS))

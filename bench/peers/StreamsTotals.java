@@ -22,7 +22,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * Number and sum of payments by the records' key, from topic to topic, on two threads with RocksDB.
  *
  * <p>With a number of records it ends after them and prints when a part of them, and when all had been processed; with 0
- * it goes on until it is killed.
+ * it goes on until it is killed. A last number is that of an edited version, which gives one customer in so many a bonus.
  */
 public final class StreamsTotals {
     /** What a record holds. */
@@ -34,6 +34,7 @@ public final class StreamsTotals {
         String servers = given[0], input = given[1], output = given[2], folder = given[3], guarantee = given[4];
         long cache = Long.parseLong(given[5]), commitMs = Long.parseLong(given[6]);
         long warm = Long.parseLong(given[7]), records = Long.parseLong(given[8]);
+        long edit = given.length > 9 ? Long.parseLong(given[9]) : 0;
         Properties settings = new Properties();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, output);
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, servers);
@@ -47,7 +48,7 @@ public final class StreamsTotals {
         }
         settings.put(StreamsConfig.producerPrefix("compression.type"), "lz4");
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
-        try (KafkaStreams streams = new KafkaStreams(topology(input, output).build(), settings)) {
+        try (KafkaStreams streams = new KafkaStreams(topology(input, output, edit).build(), settings)) {
             streams.setUncaughtExceptionHandler((Throwable error) -> {
                 error.printStackTrace();
                 Runtime.getRuntime().halt(1);
@@ -68,7 +69,7 @@ public final class StreamsTotals {
         }
     }
 
-    private static StreamsBuilder topology(String input, String output) {
+    private static StreamsBuilder topology(String input, String output, long edit) {
         ObjectReader reader = new ObjectMapper().readerFor(Payment.class);
         StreamsBuilder builder = new StreamsBuilder();
         Materialized<String, long[], KeyValueStore<Bytes, byte[]>> store = Materialized.with(Serdes.String(), pairs());
@@ -76,12 +77,17 @@ public final class StreamsTotals {
             .groupByKey()
             .aggregate(() -> new long[2], (key, value, sums) -> {
                 SEEN.increment();
-                return new long[] {sums[0] + 1, sums[1] + amount(reader, value)};
+                return new long[] {sums[0] + 1, sums[1] + amount(reader, value) + bonus(key, edit)};
             }, store)
             .toStream()
             .mapValues(StreamsTotals::json)
             .to(output, Produced.with(Serdes.String(), Serdes.ByteArray()));
         return builder;
+    }
+
+    /** What an edit gives to one customer in so many. */
+    private static long bonus(String key, long edit) {
+        return edit > 0 && Long.parseLong(key.substring(4)) % edit == 0 ? edit : 0;
     }
 
     private static long amount(ObjectReader reader, byte[] value) {

@@ -39,11 +39,20 @@ def streams(*words: object, program: str = "StreamsTotals") -> list[str]:
     Raises:
         MissingError: If its jars cannot be fetched.
     """
+    return tool(str(HERE / f"{program}.java"), *words)
+
+
+def tool(name: str, *words: object) -> list[str]:
+    """The command that runs one of the programs that come with Kafka.
+
+    Raises:
+        MissingError: If its jars cannot be fetched.
+    """
     try:
         jars = kafka_broker.fetch("programs")
     except kafka_broker.BrokerError as error:
         raise MissingError(str(error)) from error
-    return [*_JAVA, "-cp", f"{jars}/*", str(HERE / f"{program}.java"), *map(str, words)]
+    return [*_JAVA, "-cp", f"{jars}/*", name, *map(str, words)]
 
 
 def quix(*words: object) -> list[str]:

@@ -7,10 +7,11 @@ import json
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
-from confluent_kafka.serialization import MessageField, SerializationContext
+from confluent_kafka.serialization import IntegerSerializer, MessageField, SerializationContext
 
 from everstate.log import TopicConfig, open_log
 from everstate.reading.copying import copy_topic
+from everstate.schema.partitioner import partition_of
 from tests.kafka.conftest import frame
 from tests.kafka.others import everything, program, quix_service, streams_table
 from tests.registries import serving
@@ -96,6 +97,36 @@ def test_orders_of_a_quix_streams_service_become_a_table_that_another_one_reads(
     assert dict(first) == {row["who"]: {"total": row["cents"] / 100, "orders": 1} for row in sold}
     run("shop_service.py", EVERSTATE_TEST_VERSION="2")
     assert quix_service(servers, "reads", "customer-totals", "-", 1) == [["keyA", None]]
+
+
+def test_keys_of_confluents_and_javas_serialisers_of_integers_are_read_and_written(log, servers, run):
+    log.create_topic("orders", TopicConfig(partitions=2, compact=True))
+    key = IntegerSerializer()
+    producer = Producer({"bootstrap.servers": servers})
+    for number, customer, amount in ((1, 7, 5), (2, -8, 20), (-3, 7, 1)):
+        value = json.dumps({"customer": customer, "amount": amount})
+        producer.produce("orders", value, key(number, SerializationContext("orders", MessageField.KEY)))
+    producer.flush(30)
+    log.append("orders", frame(("three bytes more", "{}")))
+    run("numbers_service.py")
+    producer.produce("orders", None, key(2, SerializationContext("orders", MessageField.KEY)))
+    producer.flush(30)
+    run("numbers_service.py")
+    shown = program(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", servers, "--topic", "customers", "--from-beginning", "--max-messages", "3"),
+        *("--isolation-level", "read_committed", "--formatter-property", "print.key=true"),
+        *("--formatter-property", "null.literal=gone"),
+        *("--formatter-property", "key.deserializer=org.apache.kafka.common.serialization.IntegerDeserializer"),
+    )
+    lines = sorted(line for line in shown.splitlines() if "\t" in line)
+    assert lines == ["-8\tgone", '-8\t{"total":20}', '7\t{"total":6}']
+    # Where Java's producers would look for them.
+    for partition in range(2):
+        keys = log.read("customers", partition, 0)["key"]
+        assert (partition_of(keys, 2) == partition).all()
+    (letter,) = log.latest("customers.dlq")["value"]
+    assert "16 bytes are no int32" in json.loads(letter)["reason"]
 
 
 PAYMENT = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: What a deployment never comes to in one process: disks, archives and Spark's own sources.
+#: What a deployment never comes to in one process: disks, archives, brokers and Spark's own sources.
 ELSEWHERE = (
     "log.append",
     "log.stage.after_note",
@@ -25,6 +25,7 @@ ELSEWHERE = (
     "history.",
     "feed.",
     "delivery.",
+    "kafka.",
 )
 #: Into so many tests the pairs of a scene are divided, for processes that share them.
 PARTS = 2

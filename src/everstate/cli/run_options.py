@@ -76,4 +76,5 @@ class SettingOptions:
     cores: Annotated[int | None, _setting(help="Cores that Spark uses.")] = None
     memory: Annotated[str | None, _setting(metavar="SIZE", help="Memory for each of Spark's Java processes.")] = None
     log_level: Annotated[str | None, _setting(metavar="LEVEL", help="How much Spark reports.")] = None
+    publishers: Annotated[int | None, _setting(help="Tasks that send a large micro-batch to Kafka.")] = None
     full_compiler: Annotated[bool | None, _setting("--full-compiler", help="Start slower, run a little faster.")] = None

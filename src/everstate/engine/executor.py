@@ -112,7 +112,9 @@ class SparkExecutor:
     ) -> SparkExecution:
         """A generation as a query that can be started; see `Executor`."""
         from everstate.engine.execution import SparkExecution  # noqa: PLC0415 - loads PySpark
+        from everstate.engine.query.publishing import spread  # noqa: PLC0415 - as above
 
+        spread(self._log, self._settings.publishers, lambda: self._started().session())
         return SparkExecution(
             self.session,
             self.cores,

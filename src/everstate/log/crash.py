@@ -85,6 +85,10 @@ CRASH_POINTS: Final[dict[str, int]] = {
     "feed.after_commit": 58,
     "delivery.before_call": 59,
     "delivery.after_call": 60,
+    "kafka.shares.before": 61,
+    "kafka.share.inside_transaction": 62,
+    "kafka.share.after_transaction": 63,
+    "kafka.shares.after": 64,
 }
 
 Hook: TypeAlias = "Callable[[str], None]"

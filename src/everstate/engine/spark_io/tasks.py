@@ -170,7 +170,11 @@ def _paired(value: Any, wanted: pa.DataType) -> Any:
         return [(entry["key"], _paired(entry["value"], wanted.item_type)) for entry in value]
     if pa.types.is_list(wanted):
         return [_paired(item, wanted.value_type) for item in value]
-    return {part.name: _paired(value[part.name], part.type) for part in wanted}
+    return {part.name: _paired(value[part.name], part.type) for part in _fields(wanted)}
+
+
+def _fields(struct: Any) -> list[pa.Field[Any]]:
+    return list(struct)
 
 
 def _named(rows: Rows) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class RunOptions(TypedDict, total=False):
     approval: str | None
     tombstone_share: float | None
     tombstone_least: int | None
+    publishers: int | None
     full_compiler: bool | None
     asks: bool
     recalculate: Sequence[str]

@@ -14,7 +14,7 @@ from everstate.generations.generation import Status
 from everstate.generations.state import spark_steps
 from everstate.generations.state.net import Net
 from everstate.generations.state.past import beyond, covered, unread
-from everstate.generations.state.topic_marks import require_same_topics
+from everstate.generations.state.topic_marks import require_same_partitions, require_same_topics
 from everstate.log.archive.reading import load
 from everstate.plan.actions import Keep
 from everstate.plan.document import drift
@@ -195,6 +195,9 @@ def _output_facts(name: str, unit: Unit | None, history: History | None, site: S
     if history is None:
         keys = _keys(name, log) if unit is not None and unit.output.kind is Kind.TABLE else 0
         return OutputFacts(keys=keys, published=published)
+
+    if unit is not None and history.active is not None:
+        require_same_partitions(history.active, unit, log)
 
     def deployed(generation: Generation | None) -> Deployed | None:
         return None if generation is None else _deployed(name, generation, site)

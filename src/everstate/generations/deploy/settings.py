@@ -62,6 +62,8 @@ class Settings:
             it is approved, "fail" gives the new one up and stops with an error, "approve" goes on.
         tombstone_share: The share of a table's keys that a cutover may remove without approval.
         tombstone_least: A table with fewer keys has no such limit.
+        publishers: How many tasks send a large micro-batch to Kafka: above some 300,000 records a second one producer
+            is the limit. With more than one, consumers see a batch whole publisher by publisher.
         full_compiler: Java compiles what it runs often a second time, for speed: dearer in the first minutes than
             it is worth, since the work is done in Python's workers, and a few percent quicker after many.
     """
@@ -87,6 +89,7 @@ class Settings:
     approval: str = "wait"
     tombstone_share: float = 0.2
     tombstone_least: int = 100
+    publishers: int = 1
     full_compiler: bool = False
 
     def __post_init__(self) -> None:
@@ -104,6 +107,7 @@ class Settings:
         self._require(self.preview_records >= 0, "preview_records", "a number of records, 0 or more")
         self._require(self.retain_generations >= 0, "retain_generations", "a number, 0 or more")
         self._require(self.approval in _APPROVALS, "approval", f"one of {', '.join(_APPROVALS)}")
+        self._require(self.publishers > 0, "publishers", "a number of publishers, 1 or more")
         self._require(0 <= self.tombstone_share <= 1, "tombstone_share", "a number from 0 to 1")
         self._require(self.tombstone_least >= 0, "tombstone_least", "a number of keys, 0 or more")
 

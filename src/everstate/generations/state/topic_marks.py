@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.errors import TopicNotFoundError, TopicRecreatedError
+from everstate.errors import LogError, TopicNotFoundError, TopicRecreatedError
+from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,6 +54,25 @@ def require_same_topics(generation: Generation, topics: Iterable[str], log: Log)
         TopicNotFoundError: If it is gone.
     """
     require_ids({topic: generation.topics[topic] for topic in topics if topic in generation.topics}, log)
+
+
+def require_same_partitions(generation: Generation, unit: Unit, log: Log) -> None:
+    """Stop before keys of a table go to other partitions than those that hold their rows.
+
+    Raises:
+        LogError: If the table's topic has got partitions since the generation began.
+    """
+    topic = unit.output.topic
+    if unit.output.kind is not Kind.TABLE or not generation.begins or not log.has_topic(topic):
+        return
+    there = log.begin_offsets([topic])[topic]
+    if len(there) > len(generation.begins) and log.topic_ids([topic])[topic] == generation.topics.get(topic):
+        raise LogError(
+            f"topic {topic!r} has {len(there)} partitions now, and had {len(generation.begins)} when its table was "
+            "begun: most keys would go to others than those that hold their rows",
+            hint="Delete the topic and create it again with as many partitions as it is to have; the next run "
+            "publishes the whole table there. Whoever reads it has to read it from its beginning.",
+        )
 
 
 def require_ids(ids: Mapping[str, str], log: Log) -> None:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 
-from everstate.errors import LogDeniedError
+from everstate.errors import LogDeniedError, LogError
 from everstate.log.kafka.failures import naming
 
 if TYPE_CHECKING:
@@ -28,8 +28,25 @@ logger = logging.getLogger(__name__)
 ASK_S: Final = 30.0
 #: How long a transaction may take; the broker undoes it after that.
 TRANSACTION_MS: Final = 60_000
+#: Whoever waits for longer than this is told what for.
+_SLOW_S: Final = 3.0
+#: What Kafka keeps of transactions; the first one creates it.
+_TRANSACTIONS: Final = "__transaction_state"
+_COPIES: Final = "transaction.state.log.replication.factor"
 #: Brokers that do not answer at all within so long are taken for unreachable.
 _FIRST_ANSWER_S: Final = 15.0
+
+
+@contextmanager
+def told(text: str, *words: object) -> Iterator[None]:
+    """Say what is waited for, if the block takes so long that somebody might wonder."""
+    timer = threading.Timer(_SLOW_S, logger.warning, (text, *words))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Quiet:
@@ -58,6 +75,7 @@ class Clients:
         self._known: dict[int, set[str]] = {}
         self._plain: Producer | None = None
         self._denied: str | None = None
+        self._transactional = False
 
     def _options(self, **more: Any) -> dict[str, Any]:
         return {
@@ -194,6 +212,35 @@ class Clients:
         # With a connection at hand; else it would look for its coordinator half a second later.
         self.introduce(producer, "__everstate")
         return producer
+
+    def require_transactions(self) -> None:
+        """Stop if the cluster is too small for what it is to keep of transactions: it would be waited for in vain.
+
+        Raises:
+            LogError: With both numbers.
+        """
+        if self._transactional:
+            return
+        known = self.admin().list_topics(topic=_TRANSACTIONS, timeout=ASK_S)
+        if known.topics[_TRANSACTIONS].error is not None:
+            copies = self._broker_setting(next(iter(known.brokers)), _COPIES)
+            if copies is not None and int(copies) > len(known.brokers):
+                raise LogError(
+                    f"the cluster at {self.servers} cannot have transactions: it keeps {copies} copies of them "
+                    f"({_COPIES}), and has {len(known.brokers)} broker{'s' if len(known.brokers) > 1 else ''}",
+                    hint=f"Start more brokers, or set {_COPIES} (and transaction.state.log.min.isr) lower in the "
+                    "settings of all brokers, and start them again.",
+                )
+        self._transactional = True
+
+    def _broker_setting(self, broker: int, name: str) -> str | None:
+        """A setting of a broker; None where it may not be asked for."""
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+        try:
+            found = self.admin().describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S)
+        except KafkaException:
+            return None
+        return found[name].value if name in found else None
 
     def plain(self) -> Producer:
         """The producer for what needs no transaction: signs of life, and documents that no lease guards."""

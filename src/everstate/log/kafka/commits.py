@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from everstate.errors import TopicNotFoundError
+from everstate.errors import LogError, TopicNotFoundError
 from everstate.log import leasing
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import CommitResult, Lease, Staged
 from everstate.log.kafka import corrections, markers, overtaken, staging
 from everstate.log.kafka.markers import Marker
 from everstate.log.kafka.private import entry_key, maker_of
+from everstate.log.kafka.shares import Begun, begun, noted, shares_key
 from everstate.log.succession import judge
 from everstate.log.timing import wall_clock
 from everstate.schema.topic_names import is_internal
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from everstate.log.kafka.private import PrivateTables, Table
     from everstate.log.kafka.reading import Reader
     from everstate.log.kafka.registry import Registry
+    from everstate.log.kafka.shares import Shares
     from everstate.log.kafka.writer import Fill, Transaction
+
+Part = TypeVar("Part", bound="Staged | Correction")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Commits:
     registry: Registry
     reader: Reader
     private: PrivateTables
+    shares: Shares
 
     def commit(self, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
         """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
@@ -48,41 +53,85 @@ class Commits:
             else self.registry.output_writer(batch.service, batch.output)
         )
 
-        def attempt(fresh: bool) -> tuple[CommitResult, Fill | None]:  # noqa: FBT001 - the writer's word
+        def attempt(fresh: bool) -> tuple[tuple[CommitResult, Begun | None], Fill | None]:  # noqa: FBT001 - the writer's word
             entries = self.registry.commits(batch.service).read(settled=fresh)
             last = markers.last_marker(entries, batch.output, batch.generation if closed else None)
             verdict = judge(None if last is None else last.commit, batch)
             if last is not None and verdict == "same":
-                return CommitResult("skipped", None), None
+                left = None if closed else begun(entries, last)
+                return (CommitResult("skipped" if left is None else "committed", None), left), None
             staging.check(staged)
             if last is not None and verdict == "differs":
-                return CommitResult("corrected", None), self._correction(last, batch, staged, entries)
-            if not batch.seen:
-                return CommitResult("committed", None), self._publication(batch, staged, entries)
-            known.append(overtaken.standing(self.reader, batch, staged))
-            result = CommitResult("committed", None, known[-1].left_out)
-            return result, self._publication(batch, known[-1].parts, entries)
+                return (CommitResult("corrected", None), None), self._correction(last, batch, staged, entries)
+            if not closed:
+                self.finish(batch.output, entries, lease)
+            if batch.seen:  # goes by a look at the topic, which tasks elsewhere do not have
+                known.append(overtaken.standing(self.reader, batch, staged))
+                result = CommitResult("committed", None, known[-1].left_out)
+                return (result, None), self._publication(batch, known[-1].parts, entries, None)
+            shares = noted(batch, _public(staged), self.shares.of)
+            left = None if shares is None else Begun.at_first(_public(staged), self.shares.of)
+            return (CommitResult("committed", None), left), self._publication(batch, staged, entries, shares)
 
         known: list[overtaken.Standing] = []
-        result = writer.run([lease], attempt)
+        result, left = writer.run([lease], attempt)
         crash_point("log.commit.after_transaction")
         if known and result.status == "committed":
             result = replace(result, buried=overtaken.buried(self.reader, known[-1]))
+        if left is not None:
+            self.shares.publish(batch, left, _public(staged), lease)
+            staging.remove(staging.Place.of(part).file for part in left.parts)
         self.give_up(staged)
         return result
 
+    def finish(self, output: str, entries: Mapping[str, Entry], lease: Lease) -> None:
+        """Have a batch that was decided sent to its end, from the files that are left of it, in this process.
+
+        Raises:
+            LogError: If it cannot be, and a stream would lack what it would have had.
+        """
+        last = markers.last_marker(entries, output, None)
+        left = begun(entries, last)
+        if last is None or left is None:
+            return
+        try:
+            staging.check(left.parts)
+        except LogError as error:
+            self.shares.take(last.commit, left)
+            lacking = sorted({part.topic for part in left.parts if left.missing(part.partition)})
+            streams = [topic for topic in lacking if not self.reader.topics.config(topic).compact]
+            if streams:
+                raise LogError(
+                    f"batch {last.commit.batch_id} of output {output!r} was not sent to all partitions of "
+                    f"{', '.join(streams)} before its process ended, and its files are gone: {error.message}",
+                    hint="Run the version that made it: it makes the batch again, and sends what is left of it.",
+                ) from error
+            return
+        self.before(left.parts)
+        self.shares.publish(last.commit, left, left.parts, lease, here=True)
+        staging.remove(staging.Place.of(part).file for part in left.parts)
+
+    def unsent(self, service: str) -> set[str]:
+        """The files of a service that are still to be sent."""
+        entries = self.registry.commits(service).read()
+        outputs = [key.removeprefix("shares/") for key in entries if key.startswith("shares/")]
+        found = [begun(entries, markers.last_marker(entries, output, None)) for output in outputs]
+        return {staging.Place.of(part).file for left in found if left is not None for part in left.parts}
+
     def _publication(
-        self, batch: Commit, staged: Sequence[Staged] | Sequence[Correction], entries: Mapping[str, Entry]
+        self, batch: Commit, staged: Sequence[Part], entries: Mapping[str, Entry], shares: bytes | None
     ) -> Fill:
         now_ms = wall_clock()
-        public = [part for part in staged if _rows(part) and not is_internal(part.topic)]
+        public = _public(staged)
         marker = Marker(replace(batch, committed_ms=now_ms), self.before(public))
         tables = self._extended(batch, [part for part in staged if isinstance(part, Staged)], entries)
 
         def fill(transaction: Transaction) -> None:
-            for part in public:
+            for part in public if shares is None else ():
                 content = staging.content(part) if isinstance(part, Staged) else part.content
                 transaction.rows(part.topic, part.partition, content, batch.generation)
+            if shares is not None:
+                transaction.put(self.registry.commits(batch.service).topic, shares_key(batch.output), shares)
             self.conclude(transaction, marker, tables, now_ms, entries)
             crash_point("log.commit.inside_transaction")
 
@@ -90,7 +139,14 @@ class Commits:
 
     def _correction(self, last: Marker, batch: Commit, staged: Sequence[Staged], entries: Mapping[str, Entry]) -> Fill:
         public = [part for part in staged if not is_internal(part.topic)]
-        found = corrections.difference(self.reader, last, batch, public)
+        left = begun(entries, last) if batch.kind != "closed" else None
+        if left is not None:
+            # Nobody sends what was decided any more; what was sent until now is known.
+            self.shares.take(batch, left)
+            entries = self.registry.commits(batch.service).read(settled=True)
+            left = begun(entries, last)
+        missing = left.missing if left is not None else lambda _: False
+        found = corrections.difference(self.reader, last, batch, public, missing)
         changed = self._corrected_tables(batch, staged, entries)
         # A topic to which the batch publishes only now begins where it is now, for a correction of the correction.
         before = {**self.before(found), **last.before}
@@ -99,10 +155,16 @@ class Commits:
         def fill(transaction: Transaction) -> None:
             for part in found:
                 transaction.rows(part.topic, part.partition, part.content, batch.generation)
+            self.drop_shares(transaction, batch, entries)
             self.conclude(transaction, marker, changed, None, entries)
             crash_point("log.commit.inside_transaction")
 
         return fill
+
+    def drop_shares(self, transaction: Transaction, batch: Commit, entries: Mapping[str, Entry]) -> None:
+        """What was to be sent by whom is over."""
+        if shares_key(batch.output) in entries:
+            transaction.put(self.registry.commits(batch.service).topic, shares_key(batch.output), None)
 
     def conclude(
         self,
@@ -184,3 +246,8 @@ class Commits:
 
 def _rows(part: Staged | Correction) -> int:
     return part.rows if isinstance(part, Staged) else part.content.height
+
+
+def _public(staged: Sequence[Part]) -> list[Part]:
+    """What goes to topics of Kafka's."""
+    return [part for part in staged if _rows(part) and not is_internal(part.topic)]

@@ -21,7 +21,7 @@ from everstate.log.records import CONTENT, SCHEMA
 from everstate.log.succession import changes, conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from everstate.log.descriptions import Commit
     from everstate.log.kafka.markers import Marker
@@ -40,8 +40,17 @@ class Correction:
     content: pl.DataFrame
 
 
-def difference(reader: Reader, last: Marker, batch: Commit, staged: Sequence[Staged]) -> list[Correction]:
+def difference(
+    reader: Reader, last: Marker, batch: Commit, staged: Sequence[Staged], missing: Callable[[int], bool]
+) -> list[Correction]:
     """What has to be published so that the topics hold what the batch says now.
+
+    Args:
+        reader: Reads topics.
+        last: The batch as it was published.
+        batch: The batch as it is now.
+        staged: What that publishes.
+        missing: Whether nothing of the batch was published to partitions of a number.
 
     Raises:
         CommitConflictError: If the content of a stream differs.
@@ -59,7 +68,9 @@ def difference(reader: Reader, last: Marker, batch: Commit, staged: Sequence[Sta
             since = last.before.get(topic, {}).get(number)
             then = list(_published(reader, place, since, end, batch.generation)) if since is not None else []
             now = [staging.content(part) for part in wanted.get(place, ())]
-            if not compacted[topic]:
+            if missing(number):
+                result += [Correction(topic, number, frame) for frame in now]
+            elif not compacted[topic]:
                 _refuse_other_stream(batch, place, then, now)
             elif now or any(frame.height for frame in then):
                 result.append(Correction(topic, number, _changes(reader, place, since, then, now)))

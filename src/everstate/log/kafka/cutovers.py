@@ -96,8 +96,10 @@ class _Course:
             return CommitResult("committed", None), None
         staging.check(self._staged)
         self._commits.before(self._staged)
-        if chunk == 0 and not self._as_expected():
-            return None, None
+        if chunk == 0:
+            self._commits.finish(commit.output, entries, self._request.leases[0])
+            if not self._as_expected():
+                return None, None
         if chunk + 1 < self._total:
             return CommitResult("committed", None), lambda transaction: self._part(transaction, chunk)
         tables = self._tables(entries)
@@ -165,6 +167,7 @@ class _Course:
             commits.registry.put_document(transaction, commit.service, name, value)
         if pending_key(commit.output) in entries or self._total > 1:
             transaction.put(topic, pending_key(commit.output), None)
+        commits.drop_shares(transaction, commit, entries)
         commits.conclude(
             transaction, Marker(replace(commit, committed_ms=now_ms), self._before), tables, now_ms, entries
         )

@@ -15,7 +15,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from everstate.errors import LogUnavailableError
 from everstate.log.descriptions import TopicConfig
-from everstate.log.kafka.clients import TRANSACTION_MS
+from everstate.log.kafka.clients import TRANSACTION_MS, told
 from everstate.log.kafka.failures import UNKNOWN_TOPIC, code_of, named
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Small segments, cleaned soon: a start reads all of it.
 _SETTINGS: Final = {"segment.bytes": str(16 << 20), "min.cleanable.dirty.ratio": "0.1"}
 _LOOK_S: Final = 0.02
+#: The brokers end a transaction that takes too long, if somewhat late.
+_DECIDED_S: Final = 1.5 * TRANSACTION_MS / 1000
 
 
 class Entry(NamedTuple):
@@ -97,7 +99,13 @@ class Journal:
         if not settled or end is None:
             return end
         written = self._asked(OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED) or 0
-        deadline = time.monotonic() + 1.5 * TRANSACTION_MS / 1000
+        if end >= written:
+            return end
+        with told("Waiting up to %.0f s for an open transaction that has written to %s", _DECIDED_S, self.topic):
+            return self._decided(end, written)
+
+    def _decided(self, end: int | None, written: int) -> int | None:
+        deadline = time.monotonic() + _DECIDED_S
         while (end or 0) < written:
             if time.monotonic() > deadline:
                 raise LogUnavailableError(

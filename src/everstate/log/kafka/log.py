@@ -20,8 +20,9 @@ from everstate.log.kafka.cutovers import cutover, pending_key
 from everstate.log.kafka.failures import naming
 from everstate.log.kafka.private import PrivateTables
 from everstate.log.kafka.reading import Reader
-from everstate.log.kafka.registry import Registry
+from everstate.log.kafka.registry import Registry, service_of
 from everstate.log.kafka.settings import ClientSettings
+from everstate.log.kafka.shares import Shares
 from everstate.log.kafka.topics import Topics
 from everstate.log.kafka.upkeep import tombstones_dropped
 from everstate.log.kafka.writer import Writer
@@ -30,7 +31,7 @@ from everstate.log.timing import wall_clock
 from everstate.schema.topic_names import is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         TopicInfo,
         Vector,
     )
+    from everstate.log.kafka.shares import Places, Share
     from everstate.log.kafka.writer import Transaction
     from everstate.log.stops import Stops
 
@@ -82,7 +84,8 @@ class KafkaLog:
         self._reader = Reader(self._clients, self._topics)
         self._registry = Registry(self._clients, self._reader)
         self._private = PrivateTables(self._staging, self._registry)
-        self._commits = Commits(self._registry, self._reader, self._private)
+        self._shares = Shares(self._registry)
+        self._commits = Commits(self._registry, self._reader, self._private, self._shares)
         self._appender = Writer(self._clients, self._topics, f"es/append/{uuid4().hex}", lambda _: None, lambda _: None)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -273,6 +276,14 @@ class KafkaLog:
         """Publish a micro-batch over all its topics, once."""
         return self._commits.commit(commit, staged)
 
+    def spread(self, publishers: int, run: Callable[[Sequence[Share]], Sequence[Places]]) -> None:
+        """Have large batches sent by several publishers; see `everstate.log.spreading`."""
+        self._shares.spread(publishers, run)
+
+    def send(self, share: Share) -> Places:
+        """Send the share of one publisher, once."""
+        return self._shares.send(share)
+
     def last_commit(self, service: str, output: str, generation: str | None = None) -> Commit | None:
         """The last micro-batch that an output has published, or the last one of a generation, published or not."""
         found = markers.last_marker(self._registry.commits(service).read(), output, generation)
@@ -298,7 +309,7 @@ class KafkaLog:
         """Take a lease; a dead holder's is taken at once, a live one's only with `take_over`."""
         lease = self._registry.acquire(name, holder or leasing.this_process(), take_over=take_over)
         if self._staging is not None:
-            staging.sweep(self._staging / "staged")
+            staging.sweep(self._staging / "staged", self._commits.unsent(service_of(name)))
         return lease
 
     def holder(self, name: str) -> Holder | None:

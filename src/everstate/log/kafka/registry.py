@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError, Message
 
+    from everstate.log.descriptions import Commit
     from everstate.log.kafka.clients import Clients
     from everstate.log.kafka.journal import Entry
     from everstate.log.kafka.reading import Reader
@@ -79,19 +80,27 @@ class Registry:
         """What publishes an output."""
         return self._writer(f"es/{service}/out/{output}")
 
+    def share_id(self, commit: Commit, number: int) -> str:
+        """The id of one of the publishers of an output, if it has several."""
+        return f"es/{commit.service}/out/{commit.output}/{number}"
+
+    def share_writer(self, commit: Commit, number: int) -> Writer:
+        """One of the publishers of an output: its id was announced by the process that has the lease."""
+        return self._writer(self.share_id(commit, number), announced=True)
+
     def lease_writer(self, name: str) -> Writer:
         """What writes under a lease and nothing else."""
         return self._writer(f"es/{service_of(name)}/lease/{name}")
 
-    def _writer(self, identity: str) -> Writer:
+    def _writer(self, identity: str, *, announced: bool = False) -> Writer:
         with self._guard:
             if identity not in self._writers:
                 self._writers[identity] = Writer(
                     self._clients,
                     self._reader.topics,
                     identity,
-                    lambda leases: self._announce(identity, leases),
-                    self._check,
+                    lambda leases: None if announced else self.announce([identity], leases),
+                    self.require,
                 )
             return self._writers[identity]
 
@@ -111,8 +120,11 @@ class Registry:
             LeaseHeldError: If its holder lives and is not to be replaced.
         """
         service = service_of(name)
-        for journal in (self.journal(service), self.commits(service)):
+        journals = [self.journal(service), self.commits(service)]
+        for journal in journals:
             journal.create()
+        if name == service:
+            self._reader.topics.warn_of_few_copies([journal.topic for journal in journals])
         # A look first: who is refused should not have fenced the holder's producer before.
         before = self._tenure(self.journal(service).read(), name)
         leasing.granted(name, before, asking, self._now(name, before, asking), take_over=take_over)
@@ -155,21 +167,21 @@ class Registry:
         with ThreadPoolExecutor(min(_AT_ONCE, max(1, len(ids)))) as pool:
             list(pool.map(take, sorted(ids)))
 
-    def _announce(self, identity: str, leases: Sequence[Lease]) -> None:
-        """Have an id known before it is used for the first time: a takeover fences those that it knows."""
-        if not leases or self.lease_writer(leases[0].name).identity == identity:
+    def announce(self, identities: Sequence[str], leases: Sequence[Lease]) -> None:
+        """Have ids known before they are used for the first time: a takeover fences those that it knows."""
+        if not leases or self.lease_writer(leases[0].name).identity in identities:
             return
         name = leases[0].name
         service = service_of(name)
         ids = _ids(self.journal(service).read(), name)
-        if identity not in ids:
-            document = {"ids": sorted(ids | {identity})}
+        if not ids.issuperset(identities):
+            document = {"ids": sorted(ids.union(identities))}
             self.lease_writer(name).run(
                 leases[:1],
                 lambda _fresh: (None, lambda transaction: self._send(transaction, service, _IDS + name, document)),
             )
 
-    def _check(self, leases: Sequence[Lease]) -> None:
+    def require(self, leases: Sequence[Lease]) -> None:
         """Refuse leases that are not held, after everything that was begun has come to its end."""
         for lease in leases:
             entries = self.journal(service_of(lease.name)).read(settled=True)
@@ -271,6 +283,10 @@ class Registry:
                 self._say(service, key, None)
 
     # -- writing ----------------------------------------------------------------------------------------------------
+
+    def wrote(self, places: Mapping[tuple[str, int], int]) -> None:
+        """Note what another process has written for this one."""
+        self._reader.topics.wrote(places)
 
     def _send(self, transaction: Transaction, service: str, key: str, document: Mapping[str, Any]) -> None:
         self._put(transaction, service, key, json.dumps(document).encode())

@@ -1,7 +1,8 @@
 """Files that tasks leave for the driver: records on their way into topics.
 
-Tasks never produce: a task that is retried or run twice only leaves a file of its own. The driver sends what a commit
-names in one transaction, and deletes the files. They need not survive a power failure, since the batch then runs again.
+Tasks that calculate never produce: one that is retried or run twice only leaves a file of its own. What a commit names
+is sent in one transaction, or in one for each publisher, and the files are deleted. They need not survive a power
+failure, since the batch then runs again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from everstate.log.durable import replacing
 from everstate.log.private import create_private, make_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 SUFFIX: Final = ".arrow"
 #: A file that nobody has asked for after so long belongs to a batch that came again.
@@ -51,6 +52,10 @@ class Place:
     def of(cls, part: Staged) -> Place:
         """The place of staged records."""
         return cls(**json.loads(part.location))
+
+    def location(self) -> str:
+        """As staged records carry it."""
+        return json.dumps({"file": self.file, "size": self.size, "first": self.first, "topic_id": self.topic_id})
 
 
 def required(root: Path | None) -> Path:
@@ -98,7 +103,7 @@ def write(
     size, first = path.stat().st_size, 0
     staged = []
     for partition, content in filled:
-        location = json.dumps({"file": str(path), "size": size, "first": first, "topic_id": topic_id})
+        location = Place(str(path), size, first, topic_id).location()
         staged.append(Staged(topic, partition, content.height, content_digest(content), location))
         first += content.height
     return staged
@@ -141,9 +146,9 @@ def remove(files: Iterable[str]) -> None:
         Path(file).unlink(missing_ok=True)
 
 
-def sweep(folder: Path) -> None:
-    """Delete what batches have left that came again, or never came."""
+def sweep(folder: Path, kept: Collection[str]) -> None:
+    """Delete what batches have left that came again, or never came; not the files that are still to be sent."""
     if folder.is_dir():
         for path in folder.glob(f"*{SUFFIX}"):
-            if path.stat().st_mtime < time.time() - _LITTER_S:
+            if str(path) not in kept and path.stat().st_mtime < time.time() - _LITTER_S:
                 path.unlink(missing_ok=True)

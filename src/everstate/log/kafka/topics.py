@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from everstate.log.descriptions import Vector
     from everstate.log.kafka.clients import Clients
+
+logger = logging.getLogger(__name__)
 
 #: A topic that has just been created is not known to every part of a broker at once.
 _SETTLING_S: Final = 10.0
@@ -73,6 +76,18 @@ class Topics:
                 found.hint = f"{found.hint} By hand: {creation_command(name, config, settings, replicas)}"
             raise found from error
         self._settle(name)
+
+    def warn_of_few_copies(self, names: Sequence[str]) -> None:
+        """Say so if a disk that is lost may take topics along."""
+        copies = min((len(found.partitions[0].replicas) for found in self._all(names).values()), default=_REPLICAS)
+        if copies < _REPLICAS:
+            logger.warning(
+                "This cluster keeps %d cop%s of the service's topics, where %d are usual: a lost disk may take along "
+                "what it has published and knows",
+                copies,
+                "y" if copies == 1 else "ies",
+                _REPLICAS,
+            )
 
     def _settle(self, name: str) -> None:
         """Wait until a new topic can be asked for."""

@@ -12,6 +12,7 @@ and the registry is read.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -20,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from everstate.errors import LogUnavailableError
 from everstate.log.crash import Crash
-from everstate.log.kafka.clients import ASK_S, TRANSACTION_MS
+from everstate.log.kafka.clients import ASK_S, TRANSACTION_MS, told
 from everstate.log.kafka.failures import named
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ GENERATION: Final = "es-generation"
 #: How long it is tried to get through to the brokers before a batch counts as failed: a restarted one is back by then.
 PATIENCE_S: Final = 120.0
 _AGAIN_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 10.0
+_CHANCE: Final = random.SystemRandom()
 
 
 class UnsettledError(Exception):
@@ -93,7 +96,7 @@ class Writer:
             FencedError: If one of the leases belongs to another process.
             LogUnavailableError: If the brokers do not come back.
         """
-        deadline = time.monotonic() + PATIENCE_S
+        deadline, pause = time.monotonic() + PATIENCE_S, _AGAIN_S
         with self._guard:
             while True:
                 try:
@@ -108,7 +111,9 @@ class Writer:
                             f"a transaction of {self.identity!r} did not come to its end: {error}",
                             hint="Nothing of it counts unless it says so itself: run the service again.",
                         ) from error
-                    time.sleep(_AGAIN_S)
+                    # Two that fence each other over and over would never come to an end with their transactions.
+                    time.sleep(_CHANCE.uniform(pause / 2, pause))
+                    pause = min(2 * pause, _LONGEST_PAUSE_S)
                 else:
                     return result
 
@@ -129,17 +134,22 @@ class Writer:
         with self._guard:
             self.drop()
             producer = self._clients.producer(self.identity)
-            deadline = time.monotonic() + PATIENCE_S
-            while True:
-                try:
-                    producer.init_transactions(ASK_S)
-                except KafkaException as error:
-                    self._clients.require_access()
-                    if not error.args[0].retriable() or time.monotonic() > deadline:
-                        raise named(error, f"the transactional id {self.identity!r} cannot be used") from error
-                else:
-                    break
+            self._clients.require_transactions()
+            with told("Waiting up to %.0f s until the brokers have ended what %s has begun", PATIENCE_S, self.identity):
+                self._init(producer)
             self._producer = producer
+
+    def _init(self, producer: Producer) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                producer.init_transactions(ASK_S)
+            except KafkaException as error:
+                self._clients.require_access()
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise named(error, f"the transactional id {self.identity!r} cannot be used") from error
+            else:
+                return
 
     def drop(self) -> None:
         """Give the producer up, with what it has pending."""

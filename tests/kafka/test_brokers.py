@@ -1,0 +1,63 @@
+"""Clusters that are small, slow to decide, or made by hand."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from everstate.errors import LogError
+from everstate.log import TopicConfig, open_log
+from everstate.log.kafka import clients
+from scripts import kafka_broker
+from tests import brokers
+from tests.kafka.conftest import batch, values
+
+pytestmark = [pytest.mark.kafka]
+
+
+def test_cluster_with_few_copies_says_so_once_at_the_start_of_a_service(log, caplog):
+    lease = log.acquire("service")
+    assert caplog.text.count("This cluster keeps 1 copy of the service's topics, where 3 are usual") == 1
+    caplog.clear()
+    log.create_topic("totals", TopicConfig(compact=True))
+    log.acquire("service:build")
+    log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 0))
+    assert caplog.text == ""
+
+
+@pytest.mark.long
+def test_cluster_that_is_too_small_for_its_transactions_is_named_within_seconds(tmp_path):
+    brokers.require()
+    folder = tmp_path / "own"
+    settings = {"transaction.state.log.replication.factor": 3}
+    try:
+        broker = kafka_broker.start(folder, owner=os.getpid(), settings=settings)
+        log = open_log(f"kafka://{broker.address}", staging=tmp_path / "staging")
+        began = time.monotonic()
+        with pytest.raises(LogError, match=r"keeps 3 copies of them \(transaction.state.log.*\), and has 1 broker"):
+            log.acquire("service")
+        assert time.monotonic() - began < 20
+        log.close()
+    finally:
+        kafka_broker.stop(folder)
+
+
+def test_wait_for_the_open_transaction_of_a_process_that_was_lost_is_shown_and_ends(log, foreign, caplog, monkeypatch):
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 0))
+    log.close()
+    monkeypatch.setattr(clients, "_SLOW_S", 0.2)
+    foreign.begin_transaction()
+    foreign.produce("__everstate.service.commits", b"lost", b"lost", partition=0)
+    foreign.flush(10)
+    over = threading.Timer(1.5, foreign.abort_transaction)
+    over.start()
+    assert log.commit(*batch(log, lease, {"totals": [("a", "2")]}, 1)).status == "committed"
+    over.join()
+    waited = "Waiting up to 90 s for an open transaction that has written to __everstate.service.commits"
+    assert waited in caplog.text
+    assert values(log, "totals") == ["1", "2"]
