@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from everstate.errors import FencedError, LeaseHeldError
-from everstate.log import Holder, TopicConfig, leasing
+from everstate.log import Cutover, Holder, TopicConfig, leasing
 from everstate.log.crash import intercepted
 from everstate.log.kafka.clients import Clients
 from tests.kafka.conftest import batch, table, values
@@ -92,6 +92,50 @@ def test_transaction_that_takes_too_long_is_undone_by_the_broker_and_repeated(tw
         assert first.commit(*batch(first, lease, {"totals": [("a", "1")]}, 1)).status == "committed"
     assert values(first, "totals") == ["0", "1"]
     assert first.last_commit("service", "output").batch_id == 1
+
+
+def difference(log, lease, leases):
+    """A cutover to a generation that has only a key of its own."""
+    made, staged = batch(
+        log, lease, {"totals": [("b", "1"), ("a", None)]}, 0, generation="g2", query_id="q2", kind="cutover"
+    )
+    ends = log.end_offsets(["totals"])
+    return Cutover(commit=made, leases=leases, expected=ends, documents={"registry": "g2"}), staged
+
+
+@pytest.mark.long
+def test_cutover_that_takes_too_long_is_undone_by_the_broker_and_repeated(two, monkeypatch):
+    first, lease, _ = two
+    made = Clients.producer
+    monkeypatch.setattr(Clients, "producer", lambda self, name=None: made(self, name, timeout_ms=2_000))
+    first.close()
+    slow = []
+
+    def wait(point):
+        if point == "log.cutover.inside_transaction" and not slow:
+            slow.append(point)
+            threading.Event().wait(6)
+
+    with intercepted(wait):
+        assert first.cutover(*difference(first, lease, (lease,))).status == "committed"
+    assert values(first, "totals") == ["0", "1", None]
+    assert first.get_meta("service", "registry") == "g2"
+
+
+@pytest.mark.parametrize("late", ["service", "service:build"])
+def test_zombie_that_is_replaced_in_the_middle_of_a_cutover_publishes_nothing(two, late):
+    first, lease, second = two
+    leases = (lease, first.acquire("service:build"))
+    taken = []
+
+    def replace(point):
+        if point == "log.cutover.inside_transaction" and not taken:
+            taken.append(second.acquire(late, take_over=True))
+
+    with intercepted(replace), pytest.raises(FencedError, match="has been taken over"):
+        first.cutover(*difference(first, lease, leases))
+    assert values(second, "totals") == ["0"]
+    assert second.get_meta("service", "registry") is None
 
 
 def test_acquire_by_several_at_once_gives_each_token_once(opened):

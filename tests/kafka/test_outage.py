@@ -8,8 +8,10 @@ import threading
 
 import pytest
 
-from everstate.log import TopicConfig, open_log
+from everstate.log import Cutover, TopicConfig, open_log
 from everstate.log.crash import intercepted
+from everstate.log.kafka import cutovers
+from everstate.log.kafka.writer import Transaction
 from scripts import kafka_broker
 from tests import brokers
 from tests.kafka.conftest import batch, frame, values
@@ -56,4 +58,37 @@ def test_broker_that_is_killed_in_a_transaction_and_comes_back_gets_the_batch_on
     log.append("totals", frame(("b", "2")))
     assert log.commit(*batch(log, lease, {"totals": [("a", "2")]}, 2)).status == "committed"
     assert values(log, "totals") == ["0", "1", "2", "2"]
+    log.close()
+
+
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_broker_that_is_killed_in_a_cutover_and_comes_back_gets_the_difference_once(own, tmp_path, chunk, monkeypatch):
+    monkeypatch.setattr(cutovers, "CHUNK", 2)
+    broker, folder = own
+    port = int(broker.address.rpartition(":")[2])
+    log = open_log(f"kafka://{broker.address}", staging=tmp_path / "staging")
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("old", "1"), ("a", "1")]}, 0))
+    news = [("a", "2"), ("b", "2"), ("old", None)]
+    made, staged = batch(log, lease, {"totals": news}, 0, generation="g2", query_id="q2", kind="cutover")
+    ends = log.end_offsets(["totals"])
+    cutover = Cutover(commit=made, leases=(lease,), expected=ends, documents={"registry": "g2"})
+    rows, killed = Transaction.rows, []
+
+    def kill(self, *given, **more):
+        rows(self, *given, **more)
+        killed.append(given)
+        if len(killed) == chunk:
+            os.kill(broker.java, signal.SIGKILL)
+            back.start()
+
+    back = threading.Thread(target=lambda: kafka_broker.start(folder, owner=os.getpid(), port=port))
+    monkeypatch.setattr(Transaction, "rows", kill)
+    assert log.cutover(cutover, staged).status == "committed"
+    back.join()
+    # Each chunk once, values first.
+    assert values(log, "totals") == ["1", "1", "2", "2", None]
+    assert log.get_meta("service", "registry") == "g2"
+    assert log.unfinished_cutover("service", "output") is None
     log.close()

@@ -50,10 +50,10 @@ class Marker:
         return marker_key(self.commit)
 
     def to_bytes(self) -> bytes:
-        """As it is written; `publisher` and `of` say which share of a batch it stands for."""
+        """As it is written."""
         document: dict[str, Any] = dict(vars(self.commit))
         document |= {name: json.loads(vectors.to_json(document[name])) for name in (*_VECTORS, "times")}
-        document |= {"before": json.loads(vectors.to_json(self.before)), "publisher": 0, "of": 1}
+        document |= {"before": json.loads(vectors.to_json(self.before))}
         return json.dumps(document).encode()
 
     @classmethod
@@ -61,6 +61,7 @@ class Marker:
         """What `to_bytes` wrote."""
         document = json.loads(data)
         before = vectors.from_offsets(document.pop("before"))
+        # An earlier version had these in every marker; now each publisher has an entry of its own (`shares.py`).
         document = {name: value for name, value in document.items() if name not in {"publisher", "of"}}
         document |= {name: vectors.from_offsets(document[name]) for name in _VECTORS}
         document |= {"times": vectors.from_offsets(document.get("times", {}))}
