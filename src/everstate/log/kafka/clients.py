@@ -221,7 +221,8 @@ class Clients:
         """
         if self._transactional:
             return
-        known = self.admin().list_topics(topic=_TRANSACTIONS, timeout=ASK_S)
+        with naming("the cluster cannot be asked for its transactions"):
+            known = self.admin().list_topics(topic=_TRANSACTIONS, timeout=ASK_S)
         if known.topics[_TRANSACTIONS].error is not None:
             copies = self._broker_setting(next(iter(known.brokers)), _COPIES)
             if copies is not None and int(copies) > len(known.brokers):
