@@ -75,9 +75,11 @@ def _compared(load: timed.Load, rounds: int, folder: Path, say: Callable[[str], 
         say(f"Everstate, round {turn + 1}")
         own = {"url": url, "state": folder / f"state-{turn}", "name": f"{load.kind}-{turn}"}
         seconds["everstate"] += fresh("windows:everstate", **given, **own)["seconds"]
+        say(f"  {load.records / statistics.median(seconds['everstate']):,.0f} records/s")
         say(f"Spark, round {turn + 1}")
         work = {"folder": folder / "files", "work": folder / f"spark-{turn}"}
         seconds["spark"] += fresh("windows:spark", **given, **work)["seconds"]
+        say(f"  {load.records / statistics.median(seconds['spark']):,.0f} records/s")
     return seconds
 
 

@@ -19,6 +19,7 @@ from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined
 from everstate.kernels.operations.fold import fold, refolding
 from everstate.kernels.operations.kernel import StateKernel
+from everstate.kernels.operations.windows import merged_sessions
 from everstate.kernels.operations.windows.assign import BEGIN, LAST, bounded, carried, dated, on_time
 from everstate.kernels.operations.windows.bounds import Windows, sliding
 from everstate.kernels.pages.due_index import DUE, DueIndex
@@ -65,6 +66,8 @@ def update_aggregate(
 ) -> pl.DataFrame:
     """Bring the groups up to date with a micro-batch; see `_updated`."""
     plan = AggregatePlan.of(node, ordered=emit_moves)
+    if node.session and not plan.kept:
+        return merged_sessions.update(node, plan, number, inputs[0], shard, moves=emit_moves)
 
     def results(rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
         sent = aggregate.sendable(node, plan, rows) if plan.kept else combined(plan, rows, node.key.names)
