@@ -17,6 +17,7 @@ from bench import (
     kafka,
     kafka_edits,
     kafka_latency,
+    kafka_timed,
     latency,
     memory,
     publishers,
@@ -52,6 +53,7 @@ MEASUREMENTS: Final[dict[str, Measure]] = {
     "publishers": publishers.measure,
     "kafka-latency": kafka_latency.measure,
     "kafka-edits": kafka_edits.measure,
+    **{f"kafka-{kind}": partial(kafka_timed.measure, kind) for kind in kafka_timed.KINDS},
 }
 
 

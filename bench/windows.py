@@ -106,7 +106,7 @@ def everstate(url: str, state: str, name: str, **given: Any) -> dict[str, Any]:
     with Commits(url, name, name) as commits:
         service = timed.service(load.kind, url, name)
         Runner(service, state_dir=Path(state), show=False, max_records=load.records, **SETTINGS).run(once=True)
-    _check(load, _of_log(load, url, name), whole=load.kind != "session")
+    check(load, of_log(load, url, name), whole=load.kind != "session")
     if len(commits.seconds) != load.batches - 1:
         raise RuntimeError(f"{len(commits.seconds) + 1} micro-batches instead of {load.batches}")
     return {"seconds": commits.seconds}
@@ -118,20 +118,20 @@ def spark(folder: str, work: str, **given: Any) -> dict[str, Any]:
 
     load = timed.Load(**given)
     seconds = native_timed.run(load, folder, work, SETTINGS)
-    _check(load, native_timed.results(load, work), whole=load.kind != "session")
+    check(load, native_timed.results(load, work), whole=load.kind != "session")
     return {"seconds": seconds[: load.batches - 1]}
 
 
-def _of_log(load: timed.Load, url: str, name: str) -> pl.DataFrame:
+def of_log(load: timed.Load, url: str, name: str) -> pl.DataFrame:
     """What is on the output's topic, as `timed.expected` has it."""
     log = open_log(url)
     if load.kind == "join":
         rows = pl.concat([log.read(name, part, 0) for part in range(PARTITIONS)]).select("key", "value")
-        found = _json(rows["value"], {"amount": pl.Int64, "refund": pl.Int64})
+        found = json_columns(rows["value"], {"amount": pl.Int64, "refund": pl.Int64})
         customer = rows["key"].cast(pl.String).str.slice(4).cast(pl.Int64)
     else:
         rows = log.latest(name).select("key", "value")
-        found = _json(rows["value"], {"n": pl.Int64, "total": pl.Int64})
+        found = json_columns(rows["value"], {"n": pl.Int64, "total": pl.Int64})
         keys = pl.DataFrame([json.loads(key) for key in rows["key"]], schema=["customer", "start", "end"], orient="row")
         times = pl.col("start", "end").str.to_datetime(time_unit="ms", time_zone="UTC").dt.timestamp("ms")
         found = found.hstack(keys.select(times))
@@ -140,11 +140,12 @@ def _of_log(load: timed.Load, url: str, name: str) -> pl.DataFrame:
     return found.with_columns(customer.alias("customer"))
 
 
-def _json(values: pl.Series, columns: dict[str, Any]) -> pl.DataFrame:
+def json_columns(values: pl.Series, columns: dict[str, Any]) -> pl.DataFrame:
+    """The fields of JSON texts."""
     return values.cast(pl.String).str.json_decode(pl.Struct(columns)).struct.unnest()
 
 
-def _check(load: timed.Load, found: pl.DataFrame, *, whole: bool) -> None:
+def check(load: timed.Load, found: pl.DataFrame, *, whole: bool = True) -> None:
     """Refuse figures of a wrong result.
 
     Args:

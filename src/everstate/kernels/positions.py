@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels.rows import ORDER, SYSTEM
+from everstate.kernels.rows import KEY, OFF, ORDER, PART, SYSTEM, TOPIC, all_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,15 @@ class Positions:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) else 0  # a frame without rows has no extremes
+
+
+def position_names(rows: pl.DataFrame) -> pl.Series:
+    """A name for each row that no other row of its key has: its position, and which of those it is that came of it."""
+    place = [pl.col(name).cast(pl.String) for name in (TOPIC, PART, OFF)]
+    repeated = pl.lit("0")
+    if not all_distinct(rows[[TOPIC, PART, OFF]]):  # a flat_map gives several
+        repeated = pl.int_range(pl.len()).over(KEY, TOPIC, PART, OFF).cast(pl.String)
+    return rows.select(pl.concat_str([*place, repeated], separator="/").cast(pl.Binary)).to_series()
 
 
 def precedes(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> pl.Expr:

@@ -15,7 +15,8 @@ from everstate.kernels.changes import shaped
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import LEFT, RIGHT, results
 from everstate.kernels.pages.due_index import DUE, DueIndex
-from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.kernels.positions import position_names
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS, empty
 from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes.stream_joins import StreamJoin
 
@@ -30,6 +31,8 @@ _SIDES: Final = (LEFT, RIGHT)
 #: Which sides come out alone.
 _ALONE: Final = {"inner": (False, False), "left": (True, False), "outer": (True, True)}
 _ROW: Final = [KEY, CONTRIBUTION]
+#: The span of time in which partners are looked for.
+_SPAN: Final = "$span"
 
 
 def update(
@@ -57,24 +60,24 @@ def update(
     slices.reached = now
     stores = [shard.multi(number, place) for place in (0, 1)]
     held = [shaped(stores[p].lookup(keys), _stored(feeder)) for p, feeder in enumerate(node.inputs)]
-    pairs = pl.concat([_pairs(node, new[0], pl.concat([held[1], new[1]])), _pairs(node, held[0], new[1])])
-    found, given = [pairs], []
+    rows = [pl.concat(parts) for parts in zip(held, new, strict=True)]
+    met = _met(node, rows, [frame.height for frame in held])
+    found, given = [_pairs(rows, met)], []
     for place, side in enumerate(_SIDES):
-        partnered = pairs.select(KEY, pl.col(side + CONTRIBUTION).alias(CONTRIBUTION)).unique()
-        rows = pl.concat([held[place], new[place]]).join(
-            partnered.with_columns(pl.lit(value=True).alias("$now")), on=_ROW, how="left", maintain_order="left"
-        )
-        matched = pl.col(_MATCHED) | pl.col("$now").fill_null(value=False)
-        rows = rows.with_columns(matched.alias(_MATCHED)).drop("$now")
-        over = rows[TS] + node.closes_ms[place] <= now
-        if _ALONE[node.how][place]:
-            alone = pl.concat([rows.filter(over & ~rows[_MATCHED]), keyless[place]])
+        # Where nobody comes out alone, nothing need be known, or written, of partners.
+        marks = _ALONE[node.how][place]
+        every = _matched(rows[place], met[side]) if marks else rows[place]
+        over = every[TS] + node.closes_ms[place] <= now
+        if marks:
+            alone = pl.concat([every.filter(over & ~every[_MATCHED]), keyless[place]])
             found.append(_alone(node, place, alone))
         else:
             shard.ledger.drop("null_key", keyless[place].height)
-        waiting = rows.filter(~over)
-        stores[place].apply(waiting, held[place].join(waiting, on=_ROW, how="anti").select(_ROW))
-        given.append(waiting.select(KEY, (pl.col(TS) + node.closes_ms[place]).alias(DUE)))
+        before = held[place].height
+        changed = every[_MATCHED] != rows[place][_MATCHED]
+        is_new = pl.int_range(every.height, eager=True) >= before
+        stores[place].apply(every.filter(~over & (is_new | changed)), every[:before].filter(over[:before]).select(_ROW))
+        given.append(every.filter(~over).select(KEY, (pl.col(TS) + node.closes_ms[place]).alias(DUE)))
     index.add(pl.concat(given).group_by(KEY).agg(pl.col(DUE).min()))
     return _rows(node, pl.concat(found, how="diagonal"), shard.ledger)
 
@@ -88,12 +91,8 @@ def _named(node: StreamJoin, place: int, rows: pl.DataFrame, ledger: Ledger) -> 
     """The rows of a side that came in time, each with a name that no other row has."""
     late = rows[STREAM_TIME] >= rows[TS] + node.closes_ms[place]
     ledger.drop("late", int(late.sum()))
-    position = pl.concat_str([pl.col(name).cast(pl.String) for name in (TOPIC, PART, OFF)], separator="/")
-    repeated = pl.int_range(pl.len()).over(KEY, TOPIC, PART, OFF).cast(pl.String)  # a flat_map gives several
-    named = rows.filter(~late).with_columns(
-        pl.concat_str([position, repeated], separator="/").cast(pl.Binary).alias(CONTRIBUTION),
-        pl.lit(value=False).alias(_MATCHED),
-    )
+    named = rows.filter(~late)
+    named = named.with_columns(position_names(named).alias(CONTRIBUTION), pl.lit(value=False).alias(_MATCHED))
     return shaped(named, _stored(node.inputs[place]))
 
 
@@ -101,16 +100,45 @@ def _prefixed(rows: pl.DataFrame, side: str) -> pl.DataFrame:
     return rows.select(KEY, *(pl.col(name).alias(side + name) for name in rows.columns if name != KEY))
 
 
-def _pairs(node: StreamJoin, left: pl.DataFrame, right: pl.DataFrame) -> pl.DataFrame:
-    """The pairs of these rows, both sides under their prefix, with the stream time of the later one."""
-    both = _prefixed(left, LEFT).join(_prefixed(right, RIGHT), on=KEY, how="inner")
+def _met(node: StreamJoin, rows: list[pl.DataFrame], held: list[int]) -> pl.DataFrame:
+    """Which rows are pairs, by their places on both sides; those that were held on both have met before.
+
+    Rows are looked for by key and span of time, so that a key with very many rows costs what its pairs do.
+    """
+    span = node.before_ms + node.after_ms + 1
+    slim = [
+        frame.select(KEY, pl.col(TS).alias(side + TS), pl.col(STREAM_TIME).alias(side + STREAM_TIME)).with_row_index(
+            side
+        )
+        for frame, side in zip(rows, _SIDES, strict=True)
+    ]
+    first, last = ((pl.col(LEFT + TS) + apart) // span for apart in (-node.before_ms, node.after_ms))
+    left = slim[0].with_columns(first.alias(_SPAN), last.alias("$last"))
+    further = left.filter(pl.col("$last") > pl.col(_SPAN)).with_columns(pl.col("$last").alias(_SPAN))
+    right = slim[1].with_columns((pl.col(RIGHT + TS) // span).alias(_SPAN))
+    both = pl.concat([left, further]).join(right, on=[KEY, _SPAN], how="inner")
     apart = pl.col(RIGHT + TS) - pl.col(LEFT + TS)
     closes = node.closes_ms
     return both.filter(
+        (pl.col(LEFT) >= held[0]) | (pl.col(RIGHT) >= held[1]),
         apart.is_between(-node.before_ms, node.after_ms),
         pl.col(LEFT + STREAM_TIME) < pl.col(RIGHT + TS) + closes[1],
         pl.col(RIGHT + STREAM_TIME) < pl.col(LEFT + TS) + closes[0],
-    ).with_columns(pl.max_horizontal(LEFT + STREAM_TIME, RIGHT + STREAM_TIME).alias(STREAM_TIME))
+    )
+
+
+def _pairs(rows: list[pl.DataFrame], met: pl.DataFrame) -> pl.DataFrame:
+    """Both sides of pairs under their prefix, with the stream time of the later one."""
+    left, right = (_prefixed(frame, side)[met[side]] for frame, side in zip(rows, _SIDES, strict=True))
+    later = pl.max_horizontal(LEFT + STREAM_TIME, RIGHT + STREAM_TIME).alias(STREAM_TIME)
+    return left.hstack(right.drop(KEY)).with_columns(later)
+
+
+def _matched(rows: pl.DataFrame, places: pl.Series) -> pl.DataFrame:
+    """Rows that know whether they have ever had a partner."""
+    marks = rows[_MATCHED].to_numpy().copy()
+    marks[places.to_numpy()] = True
+    return rows.with_columns(pl.Series(_MATCHED, marks))
 
 
 def _alone(node: StreamJoin, place: int, rows: pl.DataFrame) -> pl.DataFrame:

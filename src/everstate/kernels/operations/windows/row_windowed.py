@@ -23,6 +23,7 @@ from everstate.kernels.operations.windows import merged_sessions
 from everstate.kernels.operations.windows.assign import BEGIN, LAST, bounded, carried, dated, on_time
 from everstate.kernels.operations.windows.bounds import Windows, sliding
 from everstate.kernels.pages.due_index import DUE, DueIndex
+from everstate.kernels.positions import position_names
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
 from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import RowWindowAggregate, RowWindowFold
@@ -168,11 +169,9 @@ def _updated(number: int, rows: pl.DataFrame, shard: Shard, inside: _Inside) -> 
 
 def _stored(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows as they are kept; a position is a name that no other row has."""
-    place = pl.concat_str([pl.col(name).cast(pl.String) for name in (TOPIC, PART, OFF)], separator="/")
-    repeated = pl.int_range(pl.len()).over(KEY, TOPIC, PART, OFF).cast(pl.String)  # a flat_map gives several
     named = rows.with_columns(
         pl.col(CONTRIBUTION).alias(_FROM),
-        pl.concat_str([place, repeated], separator="/").cast(pl.Binary).alias(CONTRIBUTION),
+        position_names(rows).alias(CONTRIBUTION),
         pl.lit(value=False).alias(_COUNTED),
     )
     return shaped(named, inside.stored)
