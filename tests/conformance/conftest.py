@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.expectations import settled
 from tests.conformance.services import missing
 from tests.spark_session import log, run, spark
 
@@ -37,7 +38,7 @@ def built_cases(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 
 def _cases(folder: Path) -> dict[str, dict[str, Any]]:
     return {
-        f"{path.stem}-{case['name']}": case
+        f"{path.stem}-{case['name']}": settled(case)
         for path in sorted(folder.glob("*.json"))
         for case in json.loads(path.read_text())
     }

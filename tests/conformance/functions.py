@@ -80,6 +80,12 @@ FOREIGN_KEYS: dict[str, Any] = {
     "int_before_dash": lambda v: int(v.split("-")[0]),
 }
 
+KEY_MAPPERS: dict[str, Any] = {
+    "second_csv_token_or_null": lambda v: v.split(",")[1] if "," in v else None,
+    "value": lambda v: v,
+    "always_null": lambda _: None,
+}
+
 PREDICATES: dict[str, Any] = {
     "even": lambda v: v % 2 == 0,
     "equals_accept": lambda v: v.lower() == "accept",

@@ -8,6 +8,7 @@ import everstate as es
 from tests.conformance.functions import (
     FOREIGN_KEYS,
     GROUPS,
+    KEY_MAPPERS,
     MAPPERS,
     PREDICATES,
     aggregate_type,
@@ -50,8 +51,14 @@ def value_type(case: dict[str, Any], topic: str, part: str = "value") -> Any:
     return kind_of(record[part] for record in case["inputs"] if record["topic"] == topic)
 
 
+def _key_type(case: dict[str, Any], topic: str) -> Any:
+    """The type of the keys on a topic; where it has none, that of the others."""
+    found = [record["key"] for record in case["inputs"] if record["topic"] == topic]
+    return kind_of(found if set(found) - {None} else [record["key"] for record in case["inputs"]])
+
+
 def _table(app: es.Service, case: dict[str, Any], topic: str) -> es.Table:
-    return app.table(topic, schema=value_type(case, topic), key_type=value_type(case, topic, "key"))
+    return app.table(topic, schema=value_type(case, topic), key_type=_key_type(case, topic))
 
 
 def _filter(app: es.Service, case: dict[str, Any]) -> es.Table:
@@ -133,7 +140,7 @@ def _windowed_join(app: es.Service, case: dict[str, Any]) -> es.Table:
 
 
 def _stream(app: es.Service, case: dict[str, Any], topic: str) -> es.Stream:
-    return app.stream(topic, schema=value_type(case, topic), key_type=value_type(case, topic, "key"))
+    return app.stream(topic, schema=value_type(case, topic), key_type=_key_type(case, topic))
 
 
 def _streams_joined(left: es.Stream, right: es.Stream, how: str, case: dict[str, Any]) -> es.Stream:
@@ -155,6 +162,30 @@ def _stream_join(app: es.Service, case: dict[str, Any]) -> es.Stream:
     for how in params.get("joins") or [params["join"]]:
         left = _streams_joined(left, right, how, case)
     return left
+
+
+def _table_looked_up(app: es.Service, case: dict[str, Any]) -> es.Stream:
+    params = case["params"]
+    return _stream(app, case, "stream").join(
+        _table(app, case, "table"),
+        how=params["join"],
+        joiner=binary(params["joiner"]),
+        schema=returns(params["joiner"], value_type(case, "stream")),
+    )
+
+
+def _global_looked_up(app: es.Service, case: dict[str, Any]) -> es.Stream:
+    params = case["params"]
+    everywhere = app.global_table(
+        "global", schema=value_type(case, "global"), key_type=value_type(case, "global", "key")
+    )
+    return _stream(app, case, "stream").join(
+        everywhere,
+        on=KEY_MAPPERS[params["key_mapper"]],
+        how=params["join"],
+        joiner=binary(params["joiner"]),
+        schema=returns(params["joiner"], value_type(case, "stream")),
+    )
 
 
 def _held_back(table: es.Table, case: dict[str, Any]) -> es.Table:
@@ -267,6 +298,8 @@ _OPERATORS: dict[str, Any] = {
     "suppress_changelog": _suppressed_changelog,
     "windowed_table_join": _windowed_join,
     **dict.fromkeys(("stream_stream_join", "stream_stream_join_chain", "stream_self_join"), _stream_join),
+    "stream_table_join": _table_looked_up,
+    "stream_global_join": _global_looked_up,
     "table_table_join": _join,
     "table_table_join_chain": _join_chain,
     "fk_join": _foreign_join,

@@ -103,8 +103,8 @@ _STREAM: Final = (
     (
         "innerjoin joinasof joininterval joinlookup joinwhere leftjoin outerjoin",
         (
-            "Use join(other, within='1h', how='left') with a stream. To join a table, make a table of the stream with "
-            "group_by('id').agg(...), or .to('topic', key='id')."
+            "Use join(other, within='1h', how='left') with a stream, join(table, on='column', how='left') with a table "
+            "or a global table."
         ),
     ),
     ("concat extend union unionall unionbyname vstack", "Use merge(other)."),
@@ -140,6 +140,20 @@ _TABLE: Final = (
     ("insert", "Put records on its topic: everstate produce TOPIC"),
     ("get", _LOOK),
 )
+_GLOBAL: Final = (
+    ("join leftjoin", "Join it from the other side: orders.join(people, on='customer')"),
+    ("show consume collect get items keys len", _LOOK),
+    (
+        (
+            "agg apply branch drop dropna expire filter fillna groupby map mapvalues peek rekey rename select suppress "
+            "to tostream toktable update where withcolumn withcolumns"
+        ),
+        (
+            "A global table is only joined. Read the topic with app.table() for that, publish the result with "
+            ".to('topic'), and read that topic with app.global_table()."
+        ),
+    ),
+)
 _GROUPED: Final = (
     (
         "alldistinct avg first last max mean median min nunique quantile std sum var",
@@ -162,9 +176,10 @@ _SERVICE: Final = (
         "Read a topic with app.stream('topic', schema=...), or app.table('topic', key='id', schema=...).",
     ),
     (
-        "globalktable globaltable ktable lookup read",
+        "ktable lookup read",
         "Read a topic with app.table('topic', key='id', schema=...), and join it.",
     ),
+    ("broadcast globalktable", "Read the topic with app.global_table('topic', key='id', schema=...), and join it."),
     (
         "createtopic topic",
         (
@@ -225,6 +240,7 @@ def _by_name(*lists: Iterable[tuple[str, str]]) -> Mapping[str, str]:
 _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Stream": _by_name(_FLOW, _STREAM),
     "Table": _by_name(_FLOW, _TABLE),
+    "GlobalTable": _by_name(_GLOBAL),
     "Grouped": _by_name(_GROUPED),
     "WindowedGroup": _by_name(_GROUPED),
     "Service": _by_name(_SERVICE),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
 
 from everstate.dsl import operations
 from everstate.dsl.absent import Guiding, refuse_subscript
 from everstate.dsl.arguments import shown, switch
 from everstate.dsl.display import Display, Displayed, of_flow
 from everstate.dsl.grouped import Grouped
+from everstate.dsl.joins.global_table import GlobalTable
 from everstate.errors import DefinitionError, UnsupportedError
 from everstate.errors.calls import explained_class
 from everstate.location import caller
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from everstate.schema.keys import KeyForm
     from everstate.schema.schema import Schema
     from everstate.topology.nodes import Node, OnChange
+
+#: What gives one, by its class.
+_METHODS: Final = {"Stream": "stream", "Table": "table", "GlobalTable": "global_table"}
 
 
 @explained_class
@@ -285,19 +289,25 @@ class Flow(Guiding, Displayed):
         # While an instance is copied or unpickled there is no node yet, and asking for one would come back here.
         return self.__dict__["node"].schema.names if "node" in self.__dict__ else ()
 
-    def _require_own(self, other: object, kind: type[Flow], rule: str, location: Location | None) -> None:
+    def _require_table(self, other: object, rule: str, location: Location | None) -> None:
+        """Refuse what is neither a table nor a global table of this service."""
+        from everstate.dsl.table import Table  # noqa: PLC0415 - a table is a flow
+
+        self._require_own(other, GlobalTable if isinstance(other, GlobalTable) else Table, rule, location)
+
+    def _require_own(self, other: object, kind: type[Flow | GlobalTable], rule: str, location: Location | None) -> None:
         """Refuse what cannot be put together with this one: another kind, or something of another service."""
         if not isinstance(other, kind):
             raise UnsupportedError(
                 f"{rule}, this is {shown(other)}",
                 location=location,
-                hint=f"Read the topic with app.{kind.__name__.lower()}(), or aggregate the stream first.",
+                hint=f"Read the topic with app.{_METHODS[kind.__name__]}(), or aggregate the stream first.",
             )
         if other.service is not self.service:
             raise UnsupportedError(
                 f"this {kind.__name__.lower()} belongs to another service, {other.service.name!r}",
                 location=location,
-                hint=f"Read its topic in this one: app.{kind.__name__.lower()}('topic', key=..., schema=...)",
+                hint=f"Read its topic in this one: app.{_METHODS[kind.__name__]}('topic', key=..., schema=...)",
             )
 
     def _with(self, node: Node) -> Self:

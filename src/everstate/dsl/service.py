@@ -13,6 +13,7 @@ from everstate.dsl import config
 from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
+from everstate.dsl.joins.global_table import GlobalTable
 from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.sources import SparkSteps, Timed, contradiction, key_names
 from everstate.dsl.stream import Stream
@@ -160,6 +161,39 @@ class Service(Guiding, Displayed):
         latest = _latest(self._keeping(source, keep_history))
         self.spark_steps.read(latest, source)
         return Table(self, latest)
+
+    def global_table(
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str] = "key",
+        schema: object,
+        key_type: object = str,
+        key_format: KeyForm = "text",
+        format: Format = "json",  # noqa: A002 - the word users know
+        keep_history: bool = False,
+    ) -> GlobalTable:
+        """Read a topic as a table that every shard has whole, to join with: rows of others need not move to it.
+
+        At the first start it is read to its end before the first row of a stream; after that its changes go to every
+        shard. Each shard keeps a copy, for each join: a large table is better joined as `app.table()`, to which rows
+        move. Arguments as for `stream`.
+
+        Example:
+            >>> import everstate as es
+            >>> app = es.Service("docs")
+            >>> orders = app.stream("orders", key="id", schema={"shop": str, "amount": int})
+            >>> shops = app.global_table("shops", key="shop", schema={"shop": str, "city": str})
+            >>> _ = orders.join(shops, on="shop").to("orders-with-city")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("shops", "s1", {"city": "Oslo"})
+            >>> driver.send("orders", "o1", {"shop": "s1", "amount": 5})
+            >>> [record.value for record in driver.records("orders-with-city")]
+            [{'shop': 's1', 'amount': 5, 'city': 'Oslo'}]
+        """
+        columns = key_names(key, caller()), key_type, key_format
+        source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed())
+        return GlobalTable(self, self._keeping(source, keep_history))
 
     def config(self, name: str, default: Any) -> Any:
         """A configuration value, of the default's type.

@@ -9,6 +9,8 @@ import polars as pl
 from everstate.dsl import operations, processor, stateful
 from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
+from everstate.dsl.joins import both_sides, lookups
+from everstate.dsl.joins.global_table import GlobalTable
 from everstate.errors import UnsupportedError
 from everstate.errors.calls import explained_class
 from everstate.location import caller
@@ -44,21 +46,29 @@ class Stream(Flow):
 
     def join(
         self,
-        other: Stream,
+        other: Stream | Table | GlobalTable,
         *,
-        within: str | timedelta | tuple[str | timedelta, str | timedelta],
-        grace: str | timedelta = "0s",
+        on: str | pl.Expr | Sequence[str | pl.Expr] | Callable[..., Any] | None = None,
+        within: str | timedelta | tuple[str | timedelta, str | timedelta] | None = None,
+        grace: str | timedelta | None = None,
         how: str = "inner",
         joiner: Callable[..., Any] | None = None,
         suffix: str = "_right",
         schema: object | None = None,
     ) -> Self:
-        """Join with another stream: rows of the same key that lie near each other in time.
+        """Join with another stream, with a table, or with a global table.
 
-        Each pair comes out once. With `how="left"` or `"outer"` a row without a partner comes out when none can come:
-        when every partition of both streams has passed its time and the grace. A row that is later than that by the
-        stream time of its own partition is dropped and counted; so is one without a key, unless it may come out alone:
-        then it does so at once.
+        **Two streams**: rows of the same key that lie near each other in time, `within`. Each pair comes out once. With
+        `how="left"` or `"outer"` a row without a partner comes out when none can come: when every partition of both
+        streams has passed its time and the grace. A row that is later than that by the stream time of its own partition
+        is dropped and counted; so is one without a key, unless it may come out alone: then it does so at once.
+
+        **A table**: each row meets the row that the table has when it arrives; changes of the table drive nothing. Rows
+        are brought to the shard of the table's key and keep their own. In a micro-batch the table's records come before
+        the stream's, and at the first start the table is read to its end before the first row of the stream. A row
+        that refers to nothing (a null key, or `on` is null) is dropped and counted, or passes with `how="left"`. A
+        recalculation gives each row what it has met before, from the recorded ends of micro-batches. State has the
+        table's rows; of a global table, on each shard.
 
         Example:
             >>> import everstate as es
@@ -74,24 +84,41 @@ class Stream(Flow):
             >>> [(record.key, record.value) for record in driver.records("paid-orders")]
             [('o1', {'amount': 5, 'paid': 5}), ('o2', {'amount': 7, 'paid': None})]
 
+            >>> app = es.Service("shop")
+            >>> clicks = app.stream("clicks", schema={"user": str, "page": str})
+            >>> users = app.table("users", key="user", schema={"user": str, "name": str})
+            >>> _ = clicks.join(users, on="user", how="left").to("named-clicks")
+            >>> driver = es.testing.Driver(app)
+            >>> driver.send("users", "u1", {"name": "Ada"})
+            >>> driver.send("clicks", None, {"user": "u1", "page": "/"})
+            >>> [record.value for record in driver.records("named-clicks")]
+            [{'user': 'u1', 'page': '/', 'name': 'Ada'}]
+
         Args:
-            other: The right stream.
-            within: How far apart the rows of a pair may be: one length of time, or how much earlier and how much later
-                the right row may be.
-            grace: How long after that a row is waited for.
-            how: "inner", "left" or "outer".
+            other: What stands on the right.
+            on: With a table: a column, expression or function of the stream that gives the table's key; by default the
+                stream's key.
+            within: With a stream: how far apart the rows of a pair may be: one length of time, or how much earlier and
+                how much later the right row may be.
+            grace: With a stream: how long after that a row is waited for.
+            how: "inner" or "left"; with a stream "outer", too.
             joiner: (left value, right value) -> value, with None for a side that has none.
             suffix: Added to right columns whose name the left has too.
             schema: What the joiner returns; else its return annotation.
         """
         location = caller()
-        self._require_own(other, Stream, "a stream joins a stream", location)
-        times = stateful.nearness(within, grace, location)
-        return self._with(
-            stateful.streams_joined(
+        if isinstance(other, Stream):
+            self._require_own(other, Stream, "a stream joins a stream", location)
+            times = both_sides.nearness(within, grace, on, location)
+            node = both_sides.streams_joined(
                 self.node, other.node, times, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
             )
-        )
+            return self._with(node)
+        self._require_table(other, "a stream joins a stream, a table or a global table", location)
+        lookups.refuse_times(within, grace, location)
+        making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
+        join = lookups.stream_with_global if isinstance(other, GlobalTable) else lookups.with_table
+        return self._with(join(self.node, other.node, on, making, location))
 
     def dedup(
         self,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 from everstate.dsl import operations, stateful
 from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
+from everstate.dsl.joins import both_sides, lookups
+from everstate.dsl.joins.global_table import GlobalTable
 from everstate.dsl.suppressing import suppressed
 from everstate.errors import UnsupportedError
 from everstate.errors.calls import explained_class
@@ -25,7 +27,7 @@ class Table(Flow):
 
     def join(
         self,
-        other: Table,
+        other: Table | GlobalTable,
         how: str = "inner",
         on: str | pl.Expr | Callable[..., Any] | None = None,
         joiner: Callable[..., Any] | None = None,
@@ -33,6 +35,8 @@ class Table(Flow):
         schema: object | None = None,
     ) -> Self:
         """Join with another table; a change on either side re-evaluates the rows it touches, a delete propagates.
+
+        Rows stay where they are if the other one is a global table, which every shard has whole.
 
         Example:
             >>> import everstate as es
@@ -48,7 +52,7 @@ class Table(Flow):
 
         Args:
             other: The right table.
-            how: "inner", "left" or "outer"; with `on` "inner" or "left".
+            how: "inner", "left" or "outer"; with `on`, or a global table, "inner" or "left".
             on: A column, expression or function of this table that gives the other table's key: a foreign-key join.
                 Without it the keys of both are joined. The result has this table's key.
             joiner: (left value, right value) -> value, with None for a side that has none.
@@ -56,15 +60,18 @@ class Table(Flow):
             schema: What the joiner returns; else its return annotation.
         """
         location = caller()
-        self._require_own(other, Table, "a table joins a table", location)
+        self._require_table(other, "a table joins a table", location)
+        if isinstance(other, GlobalTable):
+            making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
+            return self._with(lookups.table_with_global(self.node, other.node, on, making, location))
         if on is None:
-            node = stateful.joined(
+            node = both_sides.joined(
                 self.node, other.node, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
             )
             return self._with(node)
         by = operations.foreign_keying(self.node, on, other.node.key, location)
         return self._with(
-            stateful.foreign_joined(
+            both_sides.foreign_joined(
                 self.node, other.node, on=by, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
             )
         )

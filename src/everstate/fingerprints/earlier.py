@@ -101,7 +101,8 @@ def _kind(node: Mapping[str, Any], traits: Traits, kinds: Mapping[str, str]) -> 
 def _traits(known: Mapping[str, Any]) -> Traits:
     """Traits from plain values; those that this version does not know, a later one has added."""
     given = {field.name: known[field.name] for field in fields(Traits)}
-    return Traits(**{**given, "need": Need(given["need"]), "rekeys_input": tuple(given["rekeys_input"])})
+    ports = {name: tuple(given[name]) for name in ("rekeys_input", "looked_up", "everywhere")}
+    return Traits(**{**given, "need": Need(given["need"]), **ports})
 
 
 def _column(text: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import polars as pl
 from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 #: By row, which of the recorded micro-batches it was in.
 EPOCH: Final = "$epoch"
@@ -74,6 +74,34 @@ class Order:
                 order._ends[place] = np.maximum.accumulate(np.maximum(column, 0))
                 order.begins[place] = int(np.argmax(column >= 0)) if count else 0
         return order
+
+    def steps(self, first: Collection[int], then: Collection[int], *, apart: bool = False) -> npt.NDArray[np.int64]:
+        """By micro-batch, the number of its step: they are one step until rows of `first` come after some of `then`.
+
+        Args:
+            first: Topics whose rows count before those of others in a micro-batch.
+            then: Topics whose rows depend on them.
+            apart: Every micro-batch may have rows that depend on them.
+
+        Example:
+            >>> order = Order([{"s": {0: n}, "t": {0: m}} for n, m in [(0, 5), (2, 5), (4, 5), (4, 6), (5, 7)]], "st")
+            >>> order.steps({1}, {0}).tolist()
+            [0, 0, 0, 1, 1, 2]
+        """
+        comes, meets = self._advancing(first), self._advancing(then) | apart
+        before = np.concatenate([[0], np.cumsum(meets)])[:-1]  # how many before this one have rows of `then`
+        last = np.maximum.accumulate(np.where(comes, np.arange(len(comes)), -1))  # the newest with rows of `first`
+        since = np.concatenate([[-1], last])[:-1]
+        begins = comes & (before > np.where(since >= 0, before[since], 0))
+        return np.cumsum(begins)
+
+    def _advancing(self, topics: Collection[int]) -> npt.NDArray[np.bool_]:
+        """Whether each micro-batch has read records of these topics; so may what comes after all of them."""
+        found = np.zeros(self._last, np.bool_)
+        for (topic, _), column in self._ends.items():
+            if topic in topics:
+                found |= np.diff(column, prepend=0) > 0
+        return np.append(found, True)
 
     def cuts(self, topic: int, partition: int, start: int, end: int) -> npt.NDArray[np.int64]:
         """The offsets inside a range of a partition at which micro-batches ended."""

@@ -38,17 +38,19 @@ class Parcel:
         node: The node that takes it, or `MARKS`.
         port: Which input of the node.
         frame: The rows.
+        everywhere: They go to every shard, whatever their key.
     """
 
     stage: int
     node: int
     port: int
     frame: pl.DataFrame
+    everywhere: bool = False
 
 
 def by_shard(parcel: Parcel, shards: int) -> dict[int, pl.DataFrame]:
     """The parcel's rows by the shard of their key; rows without a key go to shard 0, marks to every shard."""
-    if parcel.node == MARKS:
+    if parcel.everywhere or parcel.node == MARKS:
         return dict.fromkeys(range(shards), parcel.frame)
     if shards == 1:
         return {0: parcel.frame}

@@ -17,6 +17,7 @@ from everstate.kernels.ledger import Ledger
 from everstate.kernels.parcel import MARKS, SPLITS, TOLD, Parcel, by_shard
 from everstate.kernels.shard import Shard
 from everstate.kernels.stage import farewell, ingest, run_stage
+from everstate.kernels.steps import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +54,10 @@ def ingested(
         order: The recorded micro-batches, if several of them are repeated.
     """
     ledger = Ledger.of(unit, policy)
-    parcels = [parcel for piece in pieces for parcel in ingest(unit, *piece, ledger, witness, order)]
+    parcels: list[Parcel] = []
+    for topic, partition, records in pieces:
+        for step, part in cut(unit, topic, partition, records, order):
+            parcels += ingest(unit, topic, partition, part, ledger, witness, order, step=step)
     return parcels + farewell(unit, ledger)
 
 

@@ -29,6 +29,7 @@ from everstate.kernels.parcel import (
     Parcel,
 )
 from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS, empty
+from everstate.kernels.steps import apart, noted
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from everstate.kernels.migration.convert import Migration
     from everstate.kernels.order import Order
     from everstate.kernels.shard import Shard
+    from everstate.kernels.steps import Step
     from everstate.topology.unit import Edge, Unit
 
 #: Is shown the rows that a node gives, by its number.
@@ -51,6 +53,8 @@ def ingest(
     ledger: Ledger,
     witness: Witness | None = None,
     order: Order | None = None,
+    *,
+    step: int | None = None,
 ) -> list[Parcel]:
     """Stage 0: decode the records of one split and run the stateless nodes downstream of their sources.
 
@@ -62,6 +66,7 @@ def ingest(
         ledger: Takes what cannot be decoded.
         witness: Is shown the rows that each node gives.
         order: The recorded micro-batches, if several of them are repeated.
+        step: The number of the step to which the records belong; None if there is but one.
 
     Returns:
         Parcels for later stages, among them the mark of this split; dead letters stay in the ledger.
@@ -89,7 +94,7 @@ def ingest(
         if number in given:
             if witness is not None:
                 witness(number, given[number])
-            parcels += _sent(unit, number, given[number], ledger)
+            parcels += _sent(unit, number, given[number], ledger, step)
     return parcels
 
 
@@ -136,20 +141,44 @@ def run_stage(
         Parcels for later stages and out of the unit; marks are passed on as long as a stage follows.
     """
     heard = [parcel for parcel in arrivals if parcel.node == MARKS]
-    splits = _take_marks(unit, heard, shard)
+    _take_told(unit, heard, shard)
     sent = [Parcel(stage + 1, MARKS, parcel.port, parcel.frame) for parcel in heard if stage < unit.depth]
-    given: dict[int, pl.DataFrame] = {}
     shard.building = unit.building
     if migration is not None:
         migrate(unit, stage, shard, migration)
+    steps = apart(unit, arrivals, shard.order, shard.repeats)
+    last: list[pl.DataFrame] = []
+    for place, step in enumerate(steps):
+        given = _run(unit, stage, step, shard, None if place else migration, witness)
+        for number, rows in given.items():
+            if unit.nodes[number] is unit.output:
+                last.append(rows)
+            else:
+                sent += _sent(unit, number, rows, shard.ledger, step.number)
+    if last:
+        settled = migration is None and len(steps) == 1
+        sent.append(_published(unit, _together(last), settled=settled))
+    return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
+
+
+def _run(
+    unit: Unit,
+    stage: int,
+    step: Step,
+    shard: Shard,
+    migration: Migration | None,
+    witness: Witness | None,
+) -> dict[int, pl.DataFrame]:
+    """A micro-batch, or a step of one: the rows that each node of the stage gives, and those that the last one gets."""
+    arrivals = step.arrivals
+    shard.repeats, shard.times_before = step.repeats, dict(shard.stream_times)
+    splits = _take_marks(arrivals, shard)
+    given: dict[int, pl.DataFrame] = {}
     for number, node in unit.members(stage):
         inputs = [_input(unit, edge, arrivals, given, splits) for edge in unit.into(number)]
         kernel = KERNELS[type(node)]
         if isinstance(kernel, EndKernel):
-            settled = migration is None and _is_settled(unit, number)
-            sources = unit.topics if unit.caused else ()
-            found = kernel.records(node, inputs[0], settled=settled, sources=sources)
-            sent.append(Parcel(OUT, number, RECORDS, found))
+            given[number] = inputs[0]
             continue
         shard.feeds = unit.clocks[number]
         shard.frontier = stream_time.frontier(shard.stream_times, shard.feeds) if node.timed else None
@@ -166,30 +195,43 @@ def run_stage(
         given[number] = rows
         if witness is not None:
             witness(number, rows)
-        sent += _sent(unit, number, rows, shard.ledger)
-    return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
+    return given
 
 
-def _take_marks(unit: Unit, heard: list[Parcel], shard: Shard) -> pl.DataFrame | None:
+def _take_told(unit: Unit, heard: list[Parcel], shard: Shard) -> None:
+    """Take what is heard of a micro-batch as a whole."""
+    for parcel in heard:
+        if parcel.port == TOLD:
+            clock, first, last = parcel.frame.row(0)
+            shard.clock, shard.repeats = clock, None if first is None else (first, last)
+    marks = [parcel.frame for parcel in heard if parcel.port == SPLITS]
+    if marks and unit.timed:
+        watched = pl.concat(marks).filter(pl.col(TOPIC).is_in(unit.watched))
+        stream_time.require_known(shard.stream_times, watched, unit.topics)
+
+
+def _take_marks(arrivals: list[Parcel], shard: Shard) -> pl.DataFrame | None:
     """Take what is heard of time; gives the stream time before each split."""
     by_port: dict[int, list[pl.DataFrame]] = {}
-    for parcel in heard:
-        by_port.setdefault(parcel.port, []).append(parcel.frame)
-    for told in by_port.get(TOLD, ()):
-        clock, first, last = told.row(0)
-        shard.clock, shard.repeats = clock, None if first is None else (first, last)
+    for parcel in arrivals:
+        if parcel.node == MARKS:
+            by_port.setdefault(parcel.port, []).append(parcel.frame)
     shard.marks = pl.concat(by_port[PARTS]) if PARTS in by_port else None
-    if SPLITS not in by_port:
-        return None
-    marks = pl.concat(by_port[SPLITS])
-    if unit.timed:
-        watched = marks.filter(pl.col(TOPIC).is_in(unit.watched))
-        stream_time.require_known(shard.stream_times, watched, unit.topics)
-    return stream_time.advance(shard.stream_times, marks)
+    return stream_time.advance(shard.stream_times, pl.concat(by_port[SPLITS])) if SPLITS in by_port else None
 
 
 def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+
+
+def _published(unit: Unit, rows: pl.DataFrame, *, settled: bool) -> Parcel:
+    """The records of the output; `settled` if the rows are those of one micro-batch, as the last step left them."""
+    number = len(unit.nodes) - 1
+    kernel = KERNELS[type(unit.output)]
+    assert isinstance(kernel, EndKernel)
+    sources = unit.topics if unit.caused else ()
+    records = kernel.records(unit.output, rows, settled=settled and _is_settled(unit, number), sources=sources)
+    return Parcel(OUT, number, RECORDS, records)
 
 
 def _is_settled(unit: Unit, number: int) -> bool:
@@ -238,13 +280,14 @@ def _nothing(unit: Unit, edge: Edge) -> pl.DataFrame:
     return _prepared(unit, edge, empty(unit.nodes[edge.source].schema.polars), _SILENT)
 
 
-def _sent(unit: Unit, number: int, rows: pl.DataFrame, ledger: Ledger) -> list[Parcel]:
+def _sent(unit: Unit, number: int, rows: pl.DataFrame, ledger: Ledger, step: int | None) -> list[Parcel]:
     """Parcels for the edges that leave the stage, their rows prepared for the node that takes them."""
     parcels = []
     for edge in unit.out_of(number):
         if edge.exchange and rows.height:
             frame = _prepared(unit, edge, rows, ledger)
-            parcels.append(Parcel(unit.stages[edge.target], edge.target, edge.port, frame))
+            parcel = Parcel(unit.stages[edge.target], edge.target, edge.port, frame, edge.everywhere)
+            parcels.append(noted(parcel, step))
     return parcels
 
 

@@ -38,22 +38,27 @@ class Timing:
         clocked: It goes by the wall clock.
         waits: For each step that goes by stream time, the topics whose partitions it waits for.
         idle_ms: By topic, after how long a quiet partition is passed over; others are waited for.
+        first: The topics that are read to their end before there is anything of the others.
     """
 
     ordered: bool = False
     clocked: bool = False
     waits: tuple[tuple[str, ...], ...] = ()
     idle_ms: dict[str, int] = field(default_factory=dict)
+    first: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, unit: Unit) -> Self:
         """That of a unit."""
-        return cls(ordered=unit.recorded, clocked=unit.clocked, waits=unit.waits, idle_ms=unit.idle_ms)
+        return cls(
+            ordered=unit.recorded, clocked=unit.clocked, waits=unit.waits, idle_ms=unit.idle_ms, first=unit.loaded_first
+        )
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Self:
         """What `to_document` wrote."""
-        return cls(**{**document, "waits": tuple(tuple(topics) for topics in document["waits"])})
+        waits = tuple(tuple(topics) for topics in document["waits"])
+        return cls(**{**document, "waits": waits, "first": tuple(document["first"])})
 
     def to_document(self) -> dict[str, Any]:
         """As plain values."""
@@ -138,6 +143,7 @@ class Planner:
         live: Partitions may be found quiet.
         tick_ms: How often the clock moves without records.
         noting: The clock is noted with each micro-batch although the output does not go by it: a later version may.
+        initial: Where its first micro-batch of all has begun.
     """
 
     def __init__(
@@ -150,6 +156,7 @@ class Planner:
         live: bool = True,
         tick_ms: int = TICK_MS,
         noting: bool = False,
+        initial: Vector | None = None,
     ) -> None:
         self.stops = suited(stops, timing)
         self._timing = timing
@@ -158,6 +165,8 @@ class Planner:
         self._live = live
         self._tick_ms = tick_ms
         self._noting = noting
+        self._initial = initial or {}
+        self._loading: Vector | None = None
         self._given = [
             (number, name, given)
             for number, name, given in given_by(self.stops)
@@ -178,13 +187,19 @@ class Planner:
         if stop is not None:
             read = vectors.completed(vectors.capped(available, vectors.records(stop)), begin)
             return {**read, **_together(vectors.told(begin), self._within(vectors.told(stop)))}
-        known = self._with_known(begin, available, now_ms)
+        known = self._with_known(begin, self._loaded(begin, available), now_ms)
         end: Vector = {**vectors.told(begin), **vectors.admitted(begin, known.available, most)}
         end = _together(end, known.given)
         for _, name, given in self._given if not self._timing.ordered else ():
             if given.offset <= vectors.offset_at(end, given.topic, given.partition, default=UNNAMED):
                 end = _together(end, {name: {given.partition: given.time}})
         return self._clocked(begin, end, now_ms)
+
+    def _loaded(self, begin: Vector, available: Vector) -> Vector:
+        """What may be read, as long as the topics that come first have not been read as far as they go now."""
+        if self._loading is None:
+            self._loading = available
+        return vectors.first_of_all(self._timing.first, self._initial, begin, available, self._loading)
 
     def told(self, begin: Vector, end: Vector) -> Told:
         """What a micro-batch is told."""

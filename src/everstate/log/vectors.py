@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from everstate.log.descriptions import Vector
 
@@ -147,6 +147,32 @@ def admitted(start: Vector, available: Vector, max_records: int) -> Vector:
         reachable = begin + taken.get((topic, partition), 0)
         end.setdefault(topic, {})[partition] = reachable if waiting[topic, partition] > 0 else max(begin, offset)
     return end
+
+
+def first_of_all(topics: Collection[str], initial: Vector, start: Vector, available: Vector, target: Vector) -> Vector:
+    """What may be read where some topics have to be read to a target before there is anything of the others.
+
+    Args:
+        topics: The topics that come first.
+        initial: Where the first batch of all has begun.
+        start: Where the next batch begins.
+        available: Where the topics end.
+        target: How far the first topics have to be read; what they get after that comes with the others.
+
+    Example:
+        >>> ends = {"orders": {0: 9}, "people": {0: 4}}
+        >>> first_of_all(["people"], {}, {"people": {0: 1}}, ends, ends)
+        {'orders': {0: 0}, 'people': {0: 4}}
+        >>> first_of_all(["people"], {}, {"people": {0: 4}}, ends, ends)
+        {'orders': {0: 9}, 'people': {0: 4}}
+    """
+    begun = any(offset > offset_at(initial, t, p) for t, p, offset in positions(start) if t not in topics)
+    if begun or reached(start, {topic: target[topic] for topic in topics if topic in target}):
+        return available
+    return {
+        topic: ends if topic in topics else {p: offset_at(start, topic, p, offset_at(initial, topic, p)) for p in ends}
+        for topic, ends in available.items()
+    }
 
 
 def _shares(waiting: dict[tuple[str, int], int], budget: int) -> dict[tuple[str, int], int]:

@@ -30,6 +30,8 @@ class Traits:
         scatters: The rows that it gives do not lie on the shard of their key.
         regroups: Rows meet under another key than they came with.
         rekeys_input: The ports on which rows get that key on their way in.
+        looked_up: The ports whose rows drive nothing: rows of the others meet what has come before them.
+        everywhere: The ports whose rows go to every shard.
         refers: Its rows refer to rows of another table by their key, so a result depends on several keys.
         orders_rows: It orders rows by time and position, so a row that moves in time is a change.
         order_sensitive: Its results depend on the order in which rows of several partitions arrive.
@@ -55,6 +57,8 @@ class Traits:
     scatters: bool = False
     regroups: bool = False
     rekeys_input: tuple[int, ...] = ()
+    looked_up: tuple[int, ...] = ()
+    everywhere: tuple[int, ...] = ()
     refers: bool = False
     orders_rows: bool = False
     order_sensitive: bool = False

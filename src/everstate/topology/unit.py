@@ -32,12 +32,14 @@ class Edge:
         target: Number of the node that takes them.
         port: Which input of the target.
         exchange: The rows move to the shard of their key on the way.
+        everywhere: They go to every shard.
     """
 
     source: int
     target: int
     port: int
     exchange: bool
+    everywhere: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,8 @@ class Unit:
             stage = _stage(node, [(stages[f], settled[f]) for f in feeders])
             for port, feeder in enumerate(feeders):
                 moves = node.traits.on_shard and (node.rekeys_input(port) or not settled[feeder])
-                edges.append(Edge(feeder, len(stages), port, moves or stages[feeder] < stage))
+                copied = port in node.traits.everywhere
+                edges.append(Edge(feeder, len(stages), port, moves or stages[feeder] < stage, copied))
             stages.append(stage)
             settled.append(_settled(node, [settled[f] for f in feeders]))
         return cls(service, tuple(nodes), tuple(stages), tuple(edges))
@@ -137,6 +140,28 @@ class Unit:
     def order_sensitive(self) -> tuple[Node, ...]:
         """The nodes whose result depends on the order of arrival."""
         return tuple(node for node in self.nodes if node.order_sensitive)
+
+    @cached_property
+    def looked_up(self) -> frozenset[int]:
+        """The topics whose rows are looked up."""
+        return self._reaching(looked_up=True)
+
+    @cached_property
+    def looking_up(self) -> frozenset[int]:
+        """The topics whose rows look something up when they arrive."""
+        return self._reaching(looked_up=False)
+
+    @cached_property
+    def loaded_first(self) -> tuple[str, ...]:
+        """The topics that are read to their end before the others: what looks something up shall find it."""
+        return tuple(self.topics[number] for number in sorted(self.looked_up - self.looking_up))
+
+    def _reaching(self, *, looked_up: bool) -> frozenset[int]:
+        """The topics behind those ports of the steps that look something up."""
+        edges = [edge for edge in self.edges if self.nodes[edge.target].traits.looked_up]
+        ports = [e for e in edges if (e.port in self.nodes[e.target].traits.looked_up) == looked_up]
+        sources = [node for edge in ports for node in _topological(self.nodes[edge.source]) if not node.inputs]
+        return frozenset(self.topics.index(node.endpoint) for node in sources)
 
     @cached_property
     def followed_by_order(self) -> tuple[bool, ...]:

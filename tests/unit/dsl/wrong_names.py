@@ -101,7 +101,7 @@ def _absent_calls() -> list[Wrong]:
         "grouped": (_group, "sum count mean collect head windowedBy to filter aggregat apply len"),
         "service": (
             lambda: app,
-            "kstream ktable global_table dataframe topic readStream sink execute close reset plan tabel",
+            "kstream ktable GlobalKTable dataframe topic readStream sink execute close reset plan tabel",
         ),
         "driver": (driver, "pipeInput readOutput createInputTopic produce store tick delete close dlq sent"),
         "everstate": (

@@ -55,12 +55,12 @@ class Packed:
 
 def merged(parcels: Iterable[Parcel]) -> list[Parcel]:
     """One parcel for each address."""
-    frames: dict[tuple[int, int, int], list[pl.DataFrame]] = {}
+    frames: dict[tuple[int, int, int, bool], list[pl.DataFrame]] = {}
     for parcel in parcels:
-        frames.setdefault((parcel.stage, parcel.node, parcel.port), []).append(parcel.frame)
+        frames.setdefault((parcel.stage, parcel.node, parcel.port, parcel.everywhere), []).append(parcel.frame)
     return [
-        Parcel(*address, parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed"))
-        for address, parts in frames.items()
+        Parcel(stage, node, port, parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed"), copied)
+        for (stage, node, port, copied), parts in frames.items()
     ]
 
 

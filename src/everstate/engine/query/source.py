@@ -233,7 +233,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # As many as the tasks know: the active generation goes on and adds to it.
                 stops = self._open().order(options.order[0], options.order[1], options.topics)[: options.recorded]
             timing = Timing.from_document(options.timing) if options.timing is not None else Timing()
-            self._planned_by = Planner(timing, stops, limit=options.end, times=self._times_at, live=options.live)
+            self._planned_by = Planner(
+                timing,
+                stops,
+                limit=options.end,
+                times=self._times_at,
+                live=options.live,
+                initial=options.initial,
+            )
         return self._planned_by
 
     def _times_at(self, position: Vector) -> Vector | None:

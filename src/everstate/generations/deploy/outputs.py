@@ -173,7 +173,13 @@ def write_identity(folder: StateFolder, generation: Generation) -> None:
 
 def kept_tables(unit: Unit) -> tuple[str, ...]:
     """The topics whose rows an output keeps until they are deleted there."""
-    return tuple(sorted({str(f.endpoint) for node in unit.nodes if node.traits.holds_source for f in node.inputs}))
+    held = {
+        feeder.endpoint
+        for node in unit.nodes
+        for port, feeder in enumerate(node.inputs)
+        if node.traits.holds_source or port in node.traits.everywhere
+    }
+    return tuple(sorted(held))
 
 
 def require_every_deletion(unit: Unit, last: Commit, log: Log) -> None:

@@ -110,6 +110,7 @@ class InProcessExecution:
             live=not course.closed,
             tick_ms=1 if course.ordered else TICK_MS,
             noting=course.ordered,
+            initial=generation.initial,
         )
         self._order = order_of(self._planner.stops, unit.topics) if self._timing.ordered else None
         self._past: Past = past_of(output, log, self.position, closed=course.closed)

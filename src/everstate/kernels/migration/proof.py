@@ -7,6 +7,7 @@ brought together by another key, history is read twice: first to see which recor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -65,7 +66,7 @@ def recalculated(unit: Unit, batches: Batches, order: Order | None = None, *, en
     # What cannot be processed is no part of a table; only the count of it would differ.
     shard = ShardStages(unit, MemoryPages(), policy=_POLICY, order=order)
     for batch in batches():
-        parcels = ingested(unit, batch, _POLICY)
+        parcels = ingested(unit, batch, _POLICY, order=order)
         if contributors is not None:
             parcels = [_only(parcel, contributors) for parcel in parcels]
         run_stages([shard], range(1, unit.depth + 1), parcels, admit=admit)
@@ -85,7 +86,7 @@ class _Choice:
         data = [parcel for parcel in parcels if parcel.node != MARKS]
         if grow:
             self.note(parcel.frame[KEY] for parcel in data)
-        kept = [Parcel(p.stage, p.node, p.port, p.frame.filter(self.has(p.frame[KEY]))) for p in data]
+        kept = [replace(p, frame=p.frame.filter(self.has(p.frame[KEY]))) for p in data]
         return [parcel for parcel in parcels if parcel.node == MARKS] + kept
 
     def has(self, keys: pl.Series) -> pl.Series:
@@ -109,7 +110,7 @@ class _Choice:
 def _only(parcel: Parcel, keys: pl.DataFrame) -> Parcel:
     if parcel.node == MARKS or parcel.stage == OUT:
         return parcel
-    return Parcel(parcel.stage, parcel.node, parcel.port, parcel.frame.join(keys, on=KEY, how="semi"))
+    return replace(parcel, frame=parcel.frame.join(keys, on=KEY, how="semi"))
 
 
 def _contributors(unit: Unit, batches: Batches, choice: _Choice) -> pl.DataFrame:

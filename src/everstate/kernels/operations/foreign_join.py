@@ -10,21 +10,24 @@ side, as Kafka Streams does. It needs no state for that, and goes to the shard o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import polars as pl
 
 from everstate.kernels.changes import consolidate, differences, shaped
 from everstate.kernels.keying import key_parts
+from everstate.kernels.operations import latest
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import CAUSES, FOREIGN, LEFT, RIGHT, ROWS, columns_of, later, prefixed, results
 from everstate.kernels.records.keys import encode_keys
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
-from everstate.topology.nodes import ForeignJoin
+from everstate.topology.nodes import ForeignJoin, TableGlobalJoin
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.shard import Shard
+
+AnyForeignJoin: TypeAlias = ForeignJoin | TableGlobalJoin
 
 #: Marks left rows that have no foreign key.
 ALONE: Final = "$alone"
@@ -45,8 +48,11 @@ def prepare(
         The rows with the foreign key in `$key`, their own in `$ck`, and `$alone` where they have no foreign key.
     """
     del emit_moves
-    if not node.rekeys_input(port):
-        return rows
+    return rows if port else referring(node, rows, ledger)
+
+
+def referring(node: AnyForeignJoin, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Left rows with the foreign key in `$key`, their own in `$ck`, and `$alone` where they have no foreign key."""
     rows, parts = key_parts(node.keying, rows, ledger, node)
     foreign = encode_keys(parts, node.keying.key).alias(KEY)
     alone = foreign.is_null()
@@ -60,7 +66,7 @@ def prepare(
 
 
 def update(
-    node: ForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool = False
+    node: AnyForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool = False
 ) -> pl.DataFrame:
     """Apply a micro-batch's changes of both tables.
 
@@ -81,7 +87,7 @@ def update(
 
 
 def _linked(
-    node: ForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool
+    node: AnyForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool
 ) -> pl.DataFrame:
     """The changes of rows that have a foreign key."""
     rights, rights_now = _right_rows(node, number, inputs, shard)
@@ -98,7 +104,7 @@ def _linked(
 
 
 def _right_rows(
-    node: ForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard
+    node: AnyForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The right rows that the micro-batch needs, before and after it."""
     right = node.inputs[1]
@@ -113,7 +119,7 @@ def _right_rows(
 
 
 def _left_rows(
-    node: ForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard
+    node: AnyForeignJoin, number: int, inputs: list[pl.DataFrame], shard: Shard
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The left rows whose result the micro-batch may change, before and after it.
 
@@ -136,7 +142,7 @@ def _left_rows(
     return held, pl.concat([held.join(touched, on=_PAIR, how="anti"), added])
 
 
-def _left_side(node: ForeignJoin, rows: pl.DataFrame) -> pl.DataFrame:
+def _left_side(node: AnyForeignJoin, rows: pl.DataFrame) -> pl.DataFrame:
     """Left rows as one side of pairs, with the key columns of the result."""
     left = node.inputs[0]
     sided = (pl.col(name).alias(LEFT + name) for name in (*ORDER, *left.values.names))
@@ -162,7 +168,7 @@ def _last(rows: pl.DataFrame, keys: list[str], prefix: str) -> pl.DataFrame:
     return rows.select(*keys, *(pl.col(name).alias(prefix + name) for name in ORDER))
 
 
-def _unlinked(node: ForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFrame:
+def _unlinked(node: AnyForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFrame:
     """The results of rows without a foreign key: their right side is empty."""
     nothing = [pl.lit(None, dtype).alias(name) for name, dtype in columns_of(node.inputs[1], RIGHT).items()]
     pairs = _left_side(node, rows).rename({KEY: FOREIGN, CONTRIBUTION: KEY}).with_columns(nothing)
@@ -172,4 +178,28 @@ def _unlinked(node: ForeignJoin, rows: pl.DataFrame, shard: Shard) -> pl.DataFra
     return differences(old, new, node.schema.names, moves=True)
 
 
-KERNELS: Final = {ForeignJoin: StateKernel(update, prepare=prepare)}
+def at_home(
+    node: TableGlobalJoin, number: int, inputs: list[pl.DataFrame], shard: Shard, *, emit_moves: bool = False
+) -> pl.DataFrame:
+    """Apply a micro-batch's changes of the left table and the records of the global one, which every shard has whole.
+
+    Left rows stay on the shard of their own key, and are kept there by foreign key like those of others.
+    """
+    store = shard.keyed(number, _RIGHT_ROWS)
+    changes = latest.changed_in(store, node.inputs[1], inputs[1], RIGHT)
+    lefts = referring(node, inputs[0], shard.ledger)
+    return update(node, number, [lefts, changes], shard, emit_moves=emit_moves)
+
+
+def records_everywhere(
+    node: TableGlobalJoin, port: int, rows: pl.DataFrame, ledger: Ledger, *, emit_moves: bool = False
+) -> pl.DataFrame:
+    """Left rows as they are; records of the global table in the shape of their source, also where there are none."""
+    del node, ledger, emit_moves
+    return latest.as_records(rows) if port else rows
+
+
+KERNELS: Final = {
+    ForeignJoin: StateKernel(update, prepare=prepare),
+    TableGlobalJoin: StateKernel(at_home, prepare=records_everywhere),
+}

@@ -25,7 +25,9 @@ from everstate.topology.nodes import Latest
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
+    from everstate.kernels.pages.page_store import KeyedStore
     from everstate.kernels.shard import Shard
+    from everstate.topology.nodes import Node
 
 
 def update(
@@ -46,11 +48,39 @@ def update(
     store = shard.keyed(number)
     held = shaped(store.lookup(records[[KEY]]), PLACE | node.values.polars)
     records = _not_older(records, held)
-    old = held.join(records[[KEY, *node.key.names]], on=KEY, how="inner", maintain_order="left")
+    old = _with_keys(node, held, records)
     tombstone = records[TOMBSTONE]
     new = records.filter(~tombstone) if tombstone.any() else records
     store.apply(new[[KEY, *ORDER, *node.values.names]], records[KEY].filter(tombstone))
     return differences(old, new, node.schema.names, causes=records[[KEY, *CAUSE]], moves=emit_moves)
+
+
+def changed_in(store: KeyedStore, node: Node, records: pl.DataFrame, prefix: str) -> pl.DataFrame:
+    """What records change, for who keeps the rows of a table source in a store of its own.
+
+    Args:
+        store: Holds the rows as they were.
+        node: The source.
+        records: Its records, with `$tombstone`.
+        prefix: Stands there before the names of time, position and columns.
+
+    Returns:
+        Changes, also for records that repeat the value: they are newer.
+    """
+    records = newest(records)
+    columns = PLACE | node.values.polars
+    stored = {KEY: KEY} | {prefix + name: name for name in columns if name != KEY}
+    kept = shaped(store.lookup(records[[KEY]]), {old: columns[new] for old, new in stored.items()})
+    held = kept.rename(stored)
+    records = _not_older(records, held)
+    new = records.filter(~pl.col(TOMBSTONE))
+    causes = records[[KEY, *CAUSE]]
+    return differences(_with_keys(node, held, records), new, node.schema.names, causes=causes, moves=True)
+
+
+def _with_keys(node: Node, held: pl.DataFrame, records: pl.DataFrame) -> pl.DataFrame:
+    """Stored rows of these records' keys, with the columns of the key."""
+    return held.join(records[[KEY, *node.key.names]], on=KEY, how="inner", maintain_order="left")
 
 
 def newest(records: pl.DataFrame) -> pl.DataFrame:
@@ -67,6 +97,11 @@ def newest(records: pl.DataFrame) -> pl.DataFrame:
 def prepare(node: Latest, port: int, rows: pl.DataFrame, ledger: Ledger, *, emit_moves: bool = False) -> pl.DataFrame:
     """Records as they are; where there are none, in the same shape."""
     del node, port, ledger, emit_moves
+    return as_records(rows)
+
+
+def as_records(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows as the source of a table gives them, also where there are none."""
     return rows if TOMBSTONE in rows.columns else rows.with_columns(pl.lit(value=False).alias(TOMBSTONE))
 
 

@@ -26,10 +26,21 @@ if TYPE_CHECKING:
 
     from everstate.kernels.ledger import Ledger
     from everstate.topology.functions import Function
-    from everstate.topology.nodes import ForeignJoin, Join, Node, StreamJoin
+    from everstate.topology.nodes import (
+        ForeignJoin,
+        Join,
+        Node,
+        StreamGlobalJoin,
+        StreamJoin,
+        StreamTableForeignJoin,
+        StreamTableJoin,
+        TableGlobalJoin,
+    )
 
 #: What gives pairs.
-AnyJoin: TypeAlias = "Join | ForeignJoin | StreamJoin"
+AnyJoin: TypeAlias = (
+    "Join | ForeignJoin | StreamJoin | StreamTableJoin | StreamTableForeignJoin | StreamGlobalJoin | TableGlobalJoin"
+)
 
 LEFT: Final = "$left:"
 RIGHT: Final = "$right:"

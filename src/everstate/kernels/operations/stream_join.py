@@ -54,8 +54,8 @@ def update(
     named = [_named(node, place, rows, shard.ledger) for place, rows in enumerate(inputs)]
     keyless = [rows.filter(pl.col(KEY).is_null()) for rows in named]
     new = [rows.filter(pl.col(KEY).is_not_null()) for rows in named]
-    for place, rows in enumerate(new):
-        require_open(node, rows[TS] + node.closes_ms[place], slices.reached)
+    for place, came in enumerate(new):
+        require_open(node, came[TS] + node.closes_ms[place], slices.reached)
     keys = pl.concat([*(rows[KEY] for rows in new), index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
     slices.reached = now
     stores = [shard.multi(number, place) for place in (0, 1)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping, RekeyTable
 from everstate.topology.nodes.joins import ForeignJoin, Join
+from everstate.topology.nodes.lookups import StreamGlobalJoin, StreamTableForeignJoin, StreamTableJoin, TableGlobalJoin
 from everstate.topology.nodes.node import Keying, Kind, Node, OnChange, Side
 from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.processor import Exit, KeptState, Process, Routed
@@ -68,8 +69,12 @@ __all__ = [
     "Source",
     "Spanned",
     "Stateful",
+    "StreamGlobalJoin",
     "StreamJoin",
+    "StreamTableForeignJoin",
+    "StreamTableJoin",
     "Suppress",
+    "TableGlobalJoin",
     "TableRowWindowAggregate",
     "TableRowWindowFold",
     "TableWindowAggregate",

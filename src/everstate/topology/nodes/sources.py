@@ -32,7 +32,7 @@ class Source(Node):
     """
 
     operation: ClassVar[str] = "source"
-    methods: ClassVar[tuple[str, ...]] = ("stream", "table")
+    methods: ClassVar[tuple[str, ...]] = ("stream", "table", "global_table")
     traits: ClassVar[Traits] = Traits(scatters=True)
     labelled: ClassVar[frozenset[str]] = frozenset({"on_missing_time", "idle_after"})
     topic: str

@@ -75,11 +75,11 @@ def _together(node: RowWindowAggregate, plan: AggregatePlan, rows: pl.DataFrame,
         parts.append(held.select(KEY, BEGIN, _LAST_MS))
     runs = _runs(pl.concat(parts), node.size_ms)
     bounds = runs.group_by(_RUN).agg(pl.col(KEY).first().alias(_GROUP), pl.col(BEGIN).min(), pl.col(_LAST_MS).max())
-    runs = runs.sort("$row")[_RUN].alias(KEY)
+    of_row = runs.sort("$row")[_RUN].alias(KEY)
     names = node.keying.key.names
-    partials = [combined(plan, rows.with_columns(runs[: rows.height]), names)]
+    partials = [combined(plan, rows.with_columns(of_row[: rows.height]), names)]
     if held.height:
-        partials.append(held.drop(BEGIN, _LAST_MS, CONTRIBUTION).with_columns(runs[rows.height :]))
+        partials.append(held.drop(BEGIN, _LAST_MS, CONTRIBUTION).with_columns(of_row[rows.height :]))
     found = merged(plan, pl.concat(partials, how="diagonal"), names)
     # A sum that only some of them have a part of is not unknown.
     found = found.with_columns(pl.col(sum_columns(found)).fill_null(0)).join(

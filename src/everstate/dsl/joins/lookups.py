@@ -1,0 +1,97 @@
+"""From what the user wrote to a checked node: joins with tables that one side drives, or that are everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from everstate.dsl.functions import function
+from everstate.dsl.joins.both_sides import JOINER, check_how, joined_values, key_text
+from everstate.dsl.operations import foreign_keying, with_key
+from everstate.errors import SchemaError, UnsupportedError
+from everstate.topology.nodes import StreamGlobalJoin, StreamTableForeignJoin, StreamTableJoin, TableGlobalJoin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from everstate.location import Location
+    from everstate.topology.nodes import Keying, Node
+
+
+class Making(TypedDict):
+    """How a join makes its rows, as the user said."""
+
+    how: str
+    joiner: Callable[..., Any] | None
+    schema: object | None
+    suffix: str
+
+
+def refuse_times(within: object | None, grace: object | None, location: Location | None) -> None:
+    """Refuse what is for two streams."""
+    for name, given in {"within": within, "grace": grace}.items():
+        if given is not None:
+            raise UnsupportedError(
+                f"{name}= is for a join of two streams, and this is a table",
+                location=location,
+                hint="Leave it out: each row meets the row that the table has when it arrives.",
+            )
+
+
+def with_table(
+    left: Node, right: Node, on: object | None, making: Making, location: Location | None
+) -> StreamTableJoin | StreamTableForeignJoin:
+    """Rows of a stream with the row that a table has when they arrive."""
+    given = _parts(left, right, making, location)
+    if on is None:
+        if (left.key.dtypes, left.key.form) != (right.key.dtypes, right.key.form):
+            raise SchemaError(
+                f"the keys differ: {key_text(left)} and {key_text(right)}",
+                location=location,
+                hint="Say which column of the stream has the table's key: join(table, on='column')",
+            )
+        return StreamTableJoin(**given)
+    return StreamTableForeignJoin(**given, keying=_reference(left, right, on, location))
+
+
+def stream_with_global(
+    left: Node, right: Node, on: object | None, making: Making, location: Location | None
+) -> StreamGlobalJoin:
+    """Rows of a stream with the row that a global table has when they arrive."""
+    return StreamGlobalJoin(**_parts(left, right, making, location), keying=_reference(left, right, on, location))
+
+
+def table_with_global(
+    left: Node, right: Node, on: object | None, making: Making, location: Location | None
+) -> TableGlobalJoin:
+    """Rows of a table with those of a global table."""
+    return TableGlobalJoin(**_parts(left, right, making, location), keying=_reference(left, right, on, location))
+
+
+def _parts(left: Node, right: Node, making: Making, location: Location | None) -> Mapping[str, Any]:
+    """What these joins have in common."""
+    check_how(making["how"], ("inner", "left"), location)
+    joiner = making["joiner"]
+    values, renamed = joined_values(left, right, joiner, making["schema"], making["suffix"], location)
+    return {
+        "inputs": (left, right),
+        "kind": left.kind,
+        "key": left.key,
+        "schema": with_key(left.key, values),
+        "location": location,
+        "how": making["how"],
+        "joiner": None if joiner is None else function(joiner, JOINER, location),
+        "renamed": renamed,
+    }
+
+
+def _reference(left: Node, right: Node, on: object | None, location: Location | None) -> Keying:
+    """How a left row says which right row it belongs to: by its own key if nothing is said."""
+    by = foreign_keying(left, list(left.key.names) if on is None else on, right.key, location)
+    if (by.key.dtypes, by.key.form) != (right.key.dtypes, right.key.form):
+        found = ", ".join(map(str, by.key.dtypes))
+        raise SchemaError(
+            f"{'the key' if on is None else 'on='} gives {found}, but the table's key is {key_text(right)}",
+            location=location,
+            hint="Name columns of the same types, in the order of that key, or cast them: on=col('customer').cast(str)",
+        )
+    return by
