@@ -15,7 +15,7 @@ from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.joins.global_table import GlobalTable
 from everstate.dsl.operations import key_dtype, with_key
-from everstate.dsl.sources import SparkSteps, Timed, contradiction, key_names
+from everstate.dsl.sources import SparkSteps, Timed, contradiction, key_names, latest
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.dsl.written import require_own_topics, routes
@@ -27,7 +27,7 @@ from everstate.schema.keys import KeyForm, KeySpec
 from everstate.schema.schema import Schema
 from everstate.schema.topic_names import check_topic_name
 from everstate.topology.describe import Description
-from everstate.topology.nodes import Kind, Latest, Node, OnChange, Output, Source
+from everstate.topology.nodes import Kind, Node, OnChange, Output, Source
 from everstate.topology.unit import Unit
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ class Service(Guiding, Displayed):
         """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
         columns = key_names(key, caller()), key_type, key_format
         source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed(idle_after=idle_after))
-        latest = _latest(self._keeping(source, keep_history))
-        self.spark_steps.read(latest, source)
-        return Table(self, latest)
+        node = latest(self._keeping(source, keep_history))
+        self.spark_steps.read(node, source)
+        return Table(self, node)
 
     def global_table(
         self,
@@ -303,7 +303,7 @@ class Service(Guiding, Displayed):
             format=output.format,
             declared=output.record,
         )
-        return _latest(source) if output.kind is Kind.TABLE else source
+        return latest(source) if output.kind is Kind.TABLE else source
 
     def _refuse_cycle(self, output: Output) -> None:
         units = [Unit.of(self.name, other) for other in [*self._outputs, output]]
@@ -420,14 +420,3 @@ class Service(Guiding, Displayed):
 def _engine(module: str) -> Any:
     # A description does not depend on the engine: only running needs Spark, and tests run without it.
     return importlib.import_module(f"everstate.engine.commands.{module}")
-
-
-def _latest(source: Source) -> Latest:
-    return Latest(
-        inputs=(source,),
-        kind=Kind.TABLE,
-        key=source.key,
-        schema=source.schema,
-        key_in_value=source.key_in_value,
-        location=source.location,
-    )
