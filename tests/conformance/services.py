@@ -29,8 +29,6 @@ def missing(case: dict[str, Any]) -> str | None:
         return f"{windowed['window']} windows"
     if windowed.get("window") == "session" and windowed.get("initializer"):
         return "a merger that adds the initializer twice"
-    if any(name.endswith("versioned") and value for name, value in case["params"].items()):
-        return "versioned tables"
     return None
 
 
@@ -58,7 +56,16 @@ def _key_type(case: dict[str, Any], topic: str) -> Any:
 
 
 def _table(app: es.Service, case: dict[str, Any], topic: str) -> es.Table:
-    return app.table(topic, schema=value_type(case, topic), key_type=_key_type(case, topic))
+    params = case["params"]
+    versioned = params.get("table_versioned" if topic == "in" else f"{topic}_versioned", False)
+    history = f"{params['history_retention_ms']}ms" if versioned and topic == "table" else None
+    return app.table(
+        topic,
+        schema=value_type(case, topic),
+        key_type=_key_type(case, topic),
+        versioned=versioned,
+        history=history,
+    )
 
 
 def _filter(app: es.Service, case: dict[str, Any]) -> es.Table:
@@ -169,6 +176,7 @@ def _table_looked_up(app: es.Service, case: dict[str, Any]) -> es.Stream:
     return _stream(app, case, "stream").join(
         _table(app, case, "table"),
         how=params["join"],
+        grace=f"{params['grace_ms']}ms" if "grace_ms" in params else None,
         joiner=binary(params["joiner"]),
         schema=returns(params["joiner"], value_type(case, "stream")),
     )

@@ -15,7 +15,7 @@ from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.joins.global_table import GlobalTable
 from everstate.dsl.operations import key_dtype, with_key
-from everstate.dsl.sources import SparkSteps, Timed, contradiction, key_names, latest
+from everstate.dsl.sources import SparkSteps, Timed, by_time, contradiction, key_names, latest
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.dsl.written import require_own_topics, routes
@@ -143,7 +143,7 @@ class Service(Guiding, Displayed):
         self.spark_steps.read(source, source)
         return Stream(self, self._keeping(source, keep_history))
 
-    def table(
+    def table(  # noqa: PLR0913 - as for a stream
         self,
         topic: str,
         *,
@@ -154,11 +154,20 @@ class Service(Guiding, Displayed):
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
         idle_after: str | timedelta | None = None,
+        history: str | timedelta | None = None,
+        versioned: bool = False,
     ) -> Table:
-        """Read a topic as a table: the latest value of each key; a tombstone deletes it. Arguments as for `stream`."""
+        """Read a topic as a table: the latest value of each key; a tombstone deletes it.
+
+        With `versioned=True` the latest value is that of the highest time, whatever arrives last. So it is with
+        `history="1d"`, which also keeps earlier values for so long: a stream that joins the table then meets the value
+        of its row's time. Other arguments as for `stream`.
+        """
         columns = key_names(key, caller()), key_type, key_format
         source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed(idle_after=idle_after))
-        node = latest(self._keeping(source, keep_history))
+        kept = self._keeping(source, keep_history)
+        timed = switch("versioned", versioned, source.location) or history is not None
+        node = by_time(kept, history) if timed else latest(kept)
         self.spark_steps.read(node, source)
         return Table(self, node)
 

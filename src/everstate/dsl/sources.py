@@ -12,7 +12,7 @@ from everstate.dsl.expressions import as_expression, resolve_one
 from everstate.dsl.functions import function
 from everstate.dsl.windows import duration
 from everstate.errors import DefinitionError, NameClashError, SchemaError, UnsupportedError
-from everstate.topology.nodes import Kind, Latest, OnChange
+from everstate.topology.nodes import Kind, Latest, LatestByTime, OnChange
 from everstate.topology.spark_steps import Delivery, Feed
 
 if TYPE_CHECKING:
@@ -222,6 +222,19 @@ def _fed_by_both(topic: str, location: Location | None) -> DefinitionError:
         f"topic {topic!r} is an output of this service, so from_spark() cannot write to it, too",
         location=location,
         hint="Give one of them a topic of its own.",
+    )
+
+
+def by_time(source: Source, history: object | None) -> LatestByTime:
+    """The table that the records of a topic are by their time."""
+    return LatestByTime(
+        inputs=(source,),
+        kind=Kind.TABLE,
+        key=source.key,
+        schema=source.schema,
+        key_in_value=source.key_in_value,
+        location=source.location,
+        history=None if history is None else duration("history", history, source.location),
     )
 
 

@@ -115,10 +115,11 @@ class Stream(Flow):
             )
             return self._with(node)
         self._require_table(other, "a stream joins a stream, a table or a global table", location)
-        lookups.refuse_times(within, grace, location)
+        lookups.refuse_times(other.node, within, grace, location)
         making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
-        join = lookups.stream_with_global if isinstance(other, GlobalTable) else lookups.with_table
-        return self._with(join(self.node, other.node, on, making, location))
+        if isinstance(other, GlobalTable):
+            return self._with(lookups.stream_with_global(self.node, other.node, on, making, location))
+        return self._with(lookups.with_table(self.node, other.node, on, making, location, grace))
 
     def dedup(
         self,

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from everstate.dsl.functions import function
 from everstate.dsl.joins.both_sides import JOINER, check_how, joined_values, key_text
 from everstate.dsl.operations import foreign_keying, with_key
+from everstate.dsl.windows import duration
 from everstate.errors import SchemaError, UnsupportedError
-from everstate.topology.nodes import StreamGlobalJoin, StreamTableForeignJoin, StreamTableJoin, TableGlobalJoin
+from everstate.topology.nodes import (
+    HistoryJoin,
+    StreamGlobalJoin,
+    StreamTableForeignJoin,
+    StreamTableJoin,
+    TableGlobalJoin,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,21 +33,31 @@ class Making(TypedDict):
     suffix: str
 
 
-def refuse_times(within: object | None, grace: object | None, location: Location | None) -> None:
-    """Refuse what is for two streams."""
-    for name, given in {"within": within, "grace": grace}.items():
-        if given is not None:
-            raise UnsupportedError(
-                f"{name}= is for a join of two streams, and this is a table",
-                location=location,
-                hint="Leave it out: each row meets the row that the table has when it arrives.",
-            )
+def refuse_times(right: Node, within: object | None, grace: object | None, location: Location | None) -> None:
+    """Refuse what is for two streams, or for a table that knows what it was before."""
+    if within is not None:
+        raise UnsupportedError(
+            "within= is for a join of two streams, and this is a table",
+            location=location,
+            hint="Leave it out: each row meets the row that the table has when it arrives.",
+        )
+    if grace is not None and right.versions is None:
+        raise UnsupportedError(
+            "grace= waits for values of the row's own time, and this table only knows its latest values",
+            location=location,
+            hint="Read it with its history: app.table('topic', key='id', schema=..., history='1d')",
+        )
 
 
 def with_table(
-    left: Node, right: Node, on: object | None, making: Making, location: Location | None
-) -> StreamTableJoin | StreamTableForeignJoin:
-    """Rows of a stream with the row that a table has when they arrive."""
+    left: Node, right: Node, on: object | None, making: Making, location: Location | None, grace: object | None = None
+) -> StreamTableJoin | StreamTableForeignJoin | HistoryJoin:
+    """Rows of a stream with the row that a table has when they arrive, or had at their time if it knows that."""
+    if right.versions is not None:
+        records, history = right.versions
+        waits = duration("grace", "0s" if grace is None else grace, location, least=0)
+        keying = _reference(left, right, on, location)
+        return HistoryJoin(**_parts(left, records, making, location), keying=keying, history=history, grace=waits)
     given = _parts(left, right, making, location)
     if on is None:
         if (left.key.dtypes, left.key.form) != (right.key.dtypes, right.key.form):

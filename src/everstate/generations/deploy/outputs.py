@@ -173,13 +173,7 @@ def write_identity(folder: StateFolder, generation: Generation) -> None:
 
 def kept_tables(unit: Unit) -> tuple[str, ...]:
     """The topics whose rows an output keeps until they are deleted there."""
-    held = {
-        feeder.endpoint
-        for node in unit.nodes
-        for port, feeder in enumerate(node.inputs)
-        if node.traits.holds_source or port in node.traits.everywhere
-    }
-    return tuple(sorted(held))
+    return tuple(sorted({source.topic for source in unit.sources if source.kind is Kind.TABLE}))
 
 
 def require_every_deletion(unit: Unit, last: Commit, log: Log) -> None:

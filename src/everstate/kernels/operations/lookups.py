@@ -19,15 +19,15 @@ from everstate.kernels.operations import latest
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import FOREIGN, LEFT, RIGHT, columns_of, prefixed, results
 from everstate.kernels.records.keys import encode_keys
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, STREAM_TIME, SYSTEM, empty
-from everstate.topology.nodes.lookups import StreamGlobalJoin, StreamTableForeignJoin, StreamTableJoin
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, STREAM_TIME, SYSTEM, empty
+from everstate.topology.nodes.lookups import HistoryJoin, StreamGlobalJoin, StreamTableForeignJoin, StreamTableJoin
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
     from everstate.kernels.pages.page_store import KeyedStore
     from everstate.kernels.shard import Shard
 
-Lookup: TypeAlias = StreamTableJoin | StreamTableForeignJoin | StreamGlobalJoin
+Lookup: TypeAlias = StreamTableJoin | StreamTableForeignJoin | StreamGlobalJoin | HistoryJoin
 
 
 def prepare(
@@ -40,10 +40,7 @@ def prepare(
         a reference they stay with their own key.
     """
     del emit_moves
-    if port:
-        return rows
-    rows = referring(node, rows, ledger)
-    return rows.with_columns(pl.col(KEY).alias(CONTRIBUTION), pl.coalesce(FOREIGN, KEY).alias(KEY))
+    return rows if port else moved(node, rows, ledger)
 
 
 def prepare_everywhere(
@@ -100,10 +97,27 @@ def everywhere(
     return _met(node, referring(node, inputs[0], shard.ledger), store, shard.ledger)
 
 
-def referring(node: StreamTableForeignJoin | StreamGlobalJoin, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def moved(node: StreamTableForeignJoin | HistoryJoin, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Rows that go where the row lies to which they refer; without a reference they stay with their own key."""
+    rows = referring(node, rows, ledger)
+    return rows.with_columns(pl.col(KEY).alias(CONTRIBUTION), pl.coalesce(FOREIGN, KEY).alias(KEY))
+
+
+def referring(
+    node: StreamTableForeignJoin | StreamGlobalJoin | HistoryJoin, rows: pl.DataFrame, ledger: Ledger
+) -> pl.DataFrame:
     """The rows with the key to which they refer in `$foreign`; null where they refer to nothing."""
     rows, parts = key_parts(node.keying, rows, ledger, node)
     return rows.with_columns(encode_keys(parts, node.keying.key).alias(FOREIGN))
+
+
+def arriving(node: Lookup, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """The rows that can be joined: of an inner join those that refer to something."""
+    if node.how != "inner":
+        return rows
+    there = rows[FOREIGN].is_not_null()
+    ledger.drop("null_key", int((~there).sum()))
+    return rows.filter(there)
 
 
 def _follow(node: Lookup, store: KeyedStore, changes: pl.DataFrame) -> None:
@@ -115,21 +129,25 @@ def _follow(node: Lookup, store: KeyedStore, changes: pl.DataFrame) -> None:
 
 def _met(node: Lookup, rows: pl.DataFrame, store: KeyedStore, ledger: Ledger) -> pl.DataFrame:
     """What the join makes of the rows, which name in `$foreign` what they refer to."""
+    rows = arriving(node, rows, ledger)
     if rows.is_empty():
         return empty(node.schema.polars)
-    if node.how == "inner":
-        there = rows[FOREIGN].is_not_null()
-        ledger.drop("null_key", int((~there).sum()))
-        rows = rows.filter(there)
-    left, right = node.inputs
     wanted = rows.select(pl.col(FOREIGN).alias(KEY)).drop_nulls().unique()
-    held = shaped(store.lookup(wanted), {KEY: SYSTEM[KEY], **columns_of(right, RIGHT)}).rename({KEY: FOREIGN})
-    own = [name for name in SYSTEM if name not in {KEY, OP, STREAM_TIME}]
-    sided = (pl.col(name).alias(LEFT + name) for name in (*own, *left.values.names))
+    right = {KEY: SYSTEM[KEY], **columns_of(node.inputs[1], RIGHT)}
+    held = shaped(store.lookup(wanted), right).rename({KEY: FOREIGN})
+    return put_together(node, left_side(node, rows).join(held, on=FOREIGN, how="left", maintain_order="left"), ledger)
+
+
+def left_side(node: Lookup, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows as one side of pairs, with the key columns of the result."""
+    left = node.inputs[0]
+    sided = (pl.col(name).alias(LEFT + name) for name in (*ORDER, *left.values.names))
     keys = (pl.col(one).alias(new) for one, new in zip(left.key.names, node.key.names, strict=True))
-    pairs = rows.select(KEY, FOREIGN, STREAM_TIME, *sided, *keys).join(
-        held, on=FOREIGN, how="left", maintain_order="left"
-    )
+    return rows.select(KEY, FOREIGN, STREAM_TIME, *sided, *keys)
+
+
+def put_together(node: Lookup, pairs: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """The rows of a stream that the join makes of pairs: at the time and the position of the stream's row."""
     met = results(node, pairs, ledger, op=1, times=(LEFT, LEFT)).with_columns(pl.lit(1, pl.Int8).alias(OP))
     return met.select(*SYSTEM, *node.schema.names)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from everstate.topology.functions import Function
     from everstate.topology.nodes import (
         ForeignJoin,
+        HistoryJoin,
         Join,
         Node,
         StreamGlobalJoin,
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 #: What gives pairs.
 AnyJoin: TypeAlias = (
-    "Join | ForeignJoin | StreamJoin | StreamTableJoin | StreamTableForeignJoin | StreamGlobalJoin | TableGlobalJoin"
+    "Join | ForeignJoin | StreamJoin | StreamTableJoin | StreamTableForeignJoin | StreamGlobalJoin | HistoryJoin"
+    " | TableGlobalJoin"
 )
 
 LEFT: Final = "$left:"

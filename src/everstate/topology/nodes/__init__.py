@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping, RekeyTable
 from everstate.topology.nodes.joins import ForeignJoin, Join
-from everstate.topology.nodes.lookups import StreamGlobalJoin, StreamTableForeignJoin, StreamTableJoin, TableGlobalJoin
+from everstate.topology.nodes.lookups import (
+    HistoryJoin,
+    StreamGlobalJoin,
+    StreamTableForeignJoin,
+    StreamTableJoin,
+    TableGlobalJoin,
+)
 from everstate.topology.nodes.node import Keying, Kind, Node, OnChange, Side
 from everstate.topology.nodes.output import Output
 from everstate.topology.nodes.processor import Exit, KeptState, Process, Routed
 from everstate.topology.nodes.removal import Removal
-from everstate.topology.nodes.sources import Latest, Source
+from everstate.topology.nodes.sources import Latest, LatestByTime, Source
 from everstate.topology.nodes.stateful import Stateful
 from everstate.topology.nodes.stateless import Filter, FlatMap, Map, Merge, Peek, Project, RekeyStream
 from everstate.topology.nodes.stream_joins import StreamJoin
@@ -45,11 +51,13 @@ __all__ = [
     "Fold",
     "ForeignJoin",
     "Grouping",
+    "HistoryJoin",
     "Join",
     "KeptState",
     "Keying",
     "Kind",
     "Latest",
+    "LatestByTime",
     "Map",
     "Merge",
     "Node",

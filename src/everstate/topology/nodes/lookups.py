@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from everstate.schema.durations import milliseconds
 from everstate.topology.nodes.node import Keying, Node
 from everstate.topology.traits import Need, Traits
 
@@ -93,6 +95,52 @@ class StreamGlobalJoin(_Lookup):
         need=Need.LATEST,
     )
     keying: Keying
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistoryJoin(_Lookup):
+    """Stream-table join of what a row refers to with the value that its key had at the time of the row.
+
+    The right input are the records of the table's topic.
+
+    Attributes:
+        keying: How the table's key is made from a row.
+        history: For how long earlier values are known.
+        grace: How long a row waits for values that come late.
+    """
+
+    operation: ClassVar[str] = "stream-history join"
+    methods: ClassVar[tuple[str, ...]] = ("join",)
+    traits: ClassVar[Traits] = Traits(
+        on_shard=True,
+        keeps_state=True,
+        scatters=True,
+        regroups=True,
+        rekeys_input=(0,),
+        looked_up=(1,),
+        refers=True,
+        order_sensitive=True,
+        timed=True,
+    )
+    labelled: ClassVar[frozenset[str]] = frozenset({"how", "history", "grace"})
+    keying: Keying
+    history: str
+    grace: str
+
+    @property
+    def regrouping(self) -> Keying | None:
+        """The stream's, on its way to the shard of the table's records."""
+        return self.keying
+
+    @cached_property
+    def history_ms(self) -> int:
+        """For how long earlier values are known, in milliseconds."""
+        return milliseconds(self.history)
+
+    @cached_property
+    def grace_ms(self) -> int:
+        """How long a row waits, in milliseconds."""
+        return milliseconds(self.grace)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

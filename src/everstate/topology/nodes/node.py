@@ -149,6 +149,11 @@ class Node:
         return self.traits.clocked
 
     @property
+    def versions(self) -> tuple[Node, str] | None:
+        """The records that a table's values come from and for how long they count, if it knows what it was before."""
+        return None
+
+    @property
     def exits(self) -> tuple[Exit, ...]:
         """The ways out beside its own rows."""
         return ()

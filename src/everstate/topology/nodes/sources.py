@@ -59,6 +59,30 @@ class Source(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class LatestByTime(Node):
+    """A table source that goes by time: keeps of each key the value with the highest time, whatever arrived last.
+
+    Attributes:
+        history: For how long earlier values are known to joins that ask for them; None for not at all.
+    """
+
+    operation: ClassVar[str] = "versioned table"
+    methods: ClassVar[tuple[str, ...]] = ("table",)
+    traits: ClassVar[Traits] = Traits(on_shard=True, keeps_state=True, holds_source=True, holds_results=True)
+    labelled: ClassVar[frozenset[str]] = frozenset({"history"})
+    history: str | None = None
+
+    @property
+    def versions(self) -> tuple[Node, str] | None:
+        """The records of the topic."""
+        return None if self.history is None else (self.inputs[0], self.history)
+
+    def when_final(self, produced: Mapping[str, Node]) -> Node | None:
+        """As its source."""
+        return self.inputs[0].when_final(produced)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Latest(Node):
     """A table source: keeps the latest value of each key; an unchanged value yields nothing."""
 
