@@ -14,8 +14,7 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.joins.global_table import GlobalTable
-from everstate.dsl.operations import key_dtype, with_key
-from everstate.dsl.sources import SparkSteps, Timed, by_time, contradiction, key_names, latest
+from everstate.dsl.sources import SparkSteps, Timed, by_time, contradiction, declared, key_names, latest, read_back
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
 from everstate.dsl.written import require_own_topics, routes
@@ -23,8 +22,6 @@ from everstate.errors import DefinitionError, EverstateError, NameClashError, Sc
 from everstate.errors.calls import explained_class
 from everstate.formats.values import on_topic, require_format
 from everstate.location import Location, caller
-from everstate.schema.keys import KeyForm, KeySpec
-from everstate.schema.schema import Schema
 from everstate.schema.topic_names import check_topic_name
 from everstate.topology.describe import Description
 from everstate.topology.nodes import Kind, Node, OnChange, Output, Source
@@ -39,6 +36,7 @@ if TYPE_CHECKING:
 
     from everstate.formats.descriptions import Format
     from everstate.generations.deploy.options import RunOptions
+    from everstate.schema.keys import KeyForm
 
 _POLICIES = ("dead-letter", "fail", "skip")
 
@@ -301,17 +299,7 @@ class Service(Guiding, Displayed):
         self._outputs.append(output)
 
     def _read_back(self, output: Output) -> Node:
-        source = Source(
-            inputs=(),
-            kind=output.kind,
-            key=output.key,
-            schema=output.schema,
-            key_in_value=output.key_in_value,
-            location=output.location,
-            topic=output.topic,
-            format=output.format,
-            declared=output.record,
-        )
+        source = read_back(output)
         return latest(source) if output.kind is Kind.TABLE else source
 
     def _refuse_cycle(self, output: Output) -> None:
@@ -340,27 +328,7 @@ class Service(Guiding, Displayed):
         location: Location | None,
         at: Timed,
     ) -> Source:
-        check_topic_name(topic, location=location)
-        declared = Schema.of(schema, location=location)
-        require_format(declared, fmt, location=location)
-        names, key_type, form = key
-        default = key_dtype(key_type, location)
-        spec = KeySpec.of({name: declared.polars.get(name, default) for name in names}, location=location, form=form)
-        if declared.scalar and "value" in names:
-            raise SchemaError(
-                "key 'value' is the value's own column here", location=location, hint="Give the key a different name."
-            )
-        source = Source(
-            inputs=(),
-            kind=kind,
-            key=spec,
-            schema=with_key(spec, declared),
-            location=location,
-            topic=topic,
-            format=on_topic(fmt, topic),
-            declared=declared,
-            **at.checked(with_key(spec, declared), location),
-        )
+        source = declared(topic, kind, key, schema, fmt, location, at)
         self._refuse_other_reading(source)
         return source
 

@@ -1,4 +1,4 @@
-"""Checks of what a user says about the ends of a service: a source's key and time, and steps of Spark's own."""
+"""What a user says about the ends of a service: a source's topic, key and time, and steps of Spark's own."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ import polars as pl
 from everstate.dsl.arguments import one_of, shown, whole_number
 from everstate.dsl.expressions import as_expression, resolve_one
 from everstate.dsl.functions import function
+from everstate.dsl.operations import key_dtype, with_key
 from everstate.dsl.windows import duration
 from everstate.errors import DefinitionError, NameClashError, SchemaError, UnsupportedError
-from everstate.topology.nodes import Kind, Latest, LatestByTime, OnChange
+from everstate.formats.values import on_topic, require_format
+from everstate.schema.keys import KeyForm, KeySpec
+from everstate.schema.schema import Schema
+from everstate.schema.topic_names import check_topic_name
+from everstate.topology.nodes import Kind, Latest, LatestByTime, OnChange, Source
 from everstate.topology.spark_steps import Delivery, Feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from everstate.dsl.service import Service
+    from everstate.formats.descriptions import Format
     from everstate.location import Location
-    from everstate.schema.schema import Schema
-    from everstate.topology.nodes import Node, Output, Source
+    from everstate.topology.nodes import Node, Output
 
 
 def event_time(time: str | pl.Expr, schema: Schema, location: Location | None) -> pl.Expr:
@@ -247,4 +252,56 @@ def latest(source: Source) -> Latest:
         schema=source.schema,
         key_in_value=source.key_in_value,
         location=source.location,
+    )
+
+
+def declared(
+    topic: str,
+    kind: Kind,
+    key: tuple[tuple[str, ...], object, KeyForm],
+    schema: object,
+    fmt: Format,
+    location: Location | None,
+    at: Timed,
+) -> Source:
+    """A topic as a service reads it.
+
+    Raises:
+        DefinitionError: If something that is said of it does not go with the rest.
+    """
+    check_topic_name(topic, location=location)
+    columns = Schema.of(schema, location=location)
+    require_format(columns, fmt, location=location)
+    names, key_type, form = key
+    default = key_dtype(key_type, location)
+    spec = KeySpec.of({name: columns.polars.get(name, default) for name in names}, location=location, form=form)
+    if columns.scalar and "value" in names:
+        raise SchemaError(
+            "key 'value' is the value's own column here", location=location, hint="Give the key a different name."
+        )
+    return Source(
+        inputs=(),
+        kind=kind,
+        key=spec,
+        schema=with_key(spec, columns),
+        location=location,
+        topic=topic,
+        format=on_topic(fmt, topic),
+        declared=columns,
+        **at.checked(with_key(spec, columns), location),
+    )
+
+
+def read_back(output: Output) -> Source:
+    """What an output has written, as a source of the same service."""
+    return Source(
+        inputs=(),
+        kind=output.kind,
+        key=output.key,
+        schema=output.schema,
+        key_in_value=output.key_in_value,
+        location=output.location,
+        topic=output.topic,
+        format=output.format,
+        declared=output.record,
     )

@@ -59,48 +59,33 @@ class Stream(Flow):
         """Join with another stream, with a table, or with a global table.
 
         **Two streams**: rows of the same key that lie near each other in time, `within`. Each pair comes out once. With
-        `how="left"` or `"outer"` a row without a partner comes out when none can come: when every partition of both
-        streams has passed its time and the grace. A row that is later than that by the stream time of its own partition
-        is dropped and counted; so is one without a key, unless it may come out alone: then it does so at once.
+        `how="left"` or `"outer"` a row without a partner comes out when every partition of both streams has passed its
+        time and the grace. A row that is later is dropped and counted, and so is one without a key.
 
-        **A table**: each row meets the row that the table has when it arrives; changes of the table drive nothing. Rows
-        are brought to the shard of the table's key and keep their own. In a micro-batch the table's records come before
-        the stream's, and at the first start the table is read to its end before the first row of the stream. A row
-        that refers to nothing (a null key, or `on` is null) is dropped and counted, or passes with `how="left"`. A
-        recalculation gives each row what it has met before, from the recorded ends of micro-batches. State has the
-        table's rows; of a global table, on each shard.
+        **A table**: each row meets the row that the table has when it arrives; changes of the table drive nothing. At
+        the first start the table is read to its end before the stream. A row that refers to nothing is dropped and
+        counted, or passes with `how="left"`. A recalculation gives each row what it has met before. State has the rows.
 
         Example:
             >>> import everstate as es
             >>> app = es.Service("docs")
             >>> orders = app.stream("orders", key="id", schema={"amount": int})
-            >>> payments = app.stream("payments", key="id", schema={"paid": int})
-            >>> _ = orders.join(payments, within=("0s", "1h"), how="left").to("paid-orders")
-            >>> driver = es.testing.Driver(app)
-            >>> driver.send("orders", "o1", {"amount": 5}, ts=0)
-            >>> driver.send("orders", "o2", {"amount": 7}, ts=0)
-            >>> driver.send("payments", "o1", {"paid": 5}, ts=60_000)
-            >>> driver.advance(3_600_001)
-            >>> [(record.key, record.value) for record in driver.records("paid-orders")]
-            [('o1', {'amount': 5, 'paid': 5}), ('o2', {'amount': 7, 'paid': None})]
-
-            >>> app = es.Service("shop")
-            >>> clicks = app.stream("clicks", schema={"user": str, "page": str})
             >>> users = app.table("users", key="user", schema={"user": str, "name": str})
-            >>> _ = clicks.join(users, on="user", how="left").to("named-clicks")
+            >>> payments = app.stream("payments", key="id", schema={"user": str, "paid": int})
+            >>> paid = orders.join(payments, within=("0s", "1h"))
+            >>> _ = paid.join(users, on="user").to("paid-orders")
             >>> driver = es.testing.Driver(app)
             >>> driver.send("users", "u1", {"name": "Ada"})
-            >>> driver.send("clicks", None, {"user": "u1", "page": "/"})
-            >>> [record.value for record in driver.records("named-clicks")]
-            [{'user': 'u1', 'page': '/', 'name': 'Ada'}]
+            >>> driver.send("orders", "o1", {"amount": 5}, ts=0)
+            >>> driver.send("payments", "o1", {"user": "u1", "paid": 5}, ts=60_000)
+            >>> [record.value for record in driver.records("paid-orders")]
+            [{'amount': 5, 'user': 'u1', 'paid': 5, 'name': 'Ada'}]
 
         Args:
             other: What stands on the right.
-            on: With a table: a column, expression or function of the stream that gives the table's key; by default the
-                stream's key.
-            within: With a stream: how far apart the rows of a pair may be: one length of time, or how much earlier and
-                how much later the right row may be.
-            grace: With a stream: how long after that a row is waited for.
+            on: With a table: what of a row gives the table's key; by default the stream's key.
+            within: With a stream: how far apart a pair may be, or how much earlier and later the right row may be.
+            grace: How long after that a row is waited for.
             how: "inner" or "left"; with a stream "outer", too.
             joiner: (left value, right value) -> value, with None for a side that has none.
             suffix: Added to right columns whose name the left has too.
@@ -110,10 +95,8 @@ class Stream(Flow):
         if isinstance(other, Stream):
             self._require_own(other, Stream, "a stream joins a stream", location)
             times = both_sides.nearness(within, grace, on, location)
-            node = both_sides.streams_joined(
-                self.node, other.node, times, how=how, joiner=joiner, schema=schema, suffix=suffix, location=location
-            )
-            return self._with(node)
+            making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
+            return self._with(both_sides.streams_joined(self.node, other.node, times, **making, location=location))
         self._require_table(other, "a stream joins a stream, a table or a global table", location)
         lookups.refuse_times(other.node, within, grace, location)
         making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)

@@ -90,22 +90,18 @@ class SparkExecution:
     ) -> None:
         self.output = output
         self._folder = folder
-        self._spark, self._cores, self._settings = spark, cores, settings
+        self._spark, self._cores, self._settings, self._log = spark, cores, settings, log
         self._query: StreamingQuery | None = None
-        self._once = False
         self._backoff = Backoff(settings.restarts)
         self._watchdog = Watchdog(settings.stall_timeout, lambda: work_of(java_process()))
         self._began = self._watched = self._looked = 0.0
         self._due: float | None = None
-        self._done = 0
-        self._log = log
+        self._once, self._done = False, 0
         generation = output.generation
-        written = () if closed else output.unit.written
-        self._topics = {t: i for t, i in generation.topics.items() if t in (*output.unit.topics, *written)}
-        last = log.last_commit(output.unit.service, output.name, generation.name)
-        self._position = last.end if last is not None else generation.initial
-        unit = silenced(output.unit) if closed and not effects else output.unit
-        unit = built(unit, caused=has_removals(log, unit)) if closed else unit
+        used = (*output.unit.topics, *(() if closed else output.unit.written))
+        self._topics = {topic: known for topic, known in generation.topics.items() if topic in used}
+        self._position = _position(log, output)
+        unit = _unit(log, output, closed=closed, effects=effects)
         timing = Timing.of(unit)
         stops = log.order(unit.service, output.name, unit.topics) if closed and timing.matters else None
         repeated = suited(stops, timing) if stops is not None and timing.ordered else None
@@ -316,6 +312,19 @@ class SparkExecution:
         if self._sink.began_after_stop:
             return False
         return bool(query.status["isTriggerActive"])
+
+
+def _position(log: Log, output: PreparedOutput) -> Vector:
+    """How far an output has read its sources."""
+    generation = output.generation
+    last = log.last_commit(output.unit.service, output.name, generation.name)
+    return last.end if last is not None else generation.initial
+
+
+def _unit(log: Log, output: PreparedOutput, *, closed: bool, effects: bool) -> Unit:
+    """What is run: of a generation that is built, without side effects, and with what removals ask of it."""
+    unit = silenced(output.unit) if closed and not effects else output.unit
+    return built(unit, caused=has_removals(log, unit)) if closed else unit
 
 
 def _job(

@@ -21,11 +21,12 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, whole_number
 from everstate.dsl.service import Service
 from everstate.errors import ConfigurationError, DefinitionError
-from everstate.errors.calls import explained_class, suggestion
+from everstate.errors.calls import explained_class
 from everstate.generations.deploy.options import Wishes
 from everstate.location import caller
 from everstate.plan.guards import Policy
 from everstate.schema.topic_names import check_topic_name
+from everstate.testing.arguments import are_headers, output_names
 from everstate.testing.deployment import Deployment, seen
 from everstate.testing.schemas import Schemas
 from everstate.testing.topics import Sent
@@ -187,7 +188,7 @@ class Driver(Guiding):
                 location=location,
                 hint="Make a driver with more: Driver(app, partitions=3)",
             )
-        if headers is not None and not _are_headers(headers):
+        if headers is not None and not are_headers(headers):
             raise ConfigurationError(
                 f"headers={shown(headers)} are not bytes by name", location=location, hint="headers={'trace': b'1'}"
             )
@@ -313,7 +314,7 @@ class Driver(Guiding):
         require_service(service, location)
         one_of("approval", approval, [str(word) for word in Policy], location, ConfigurationError)
         switch("keep_topic", keep_topic, location)
-        names = _names(recalculate, [output.topic for output in service.outputs], location)
+        names = output_names(recalculate, [output.topic for output in service.outputs], location)
         self._schemas.learn(service.units())
         prints, unseen = seen(service)
         for hidden in (self._unseen, unseen):
@@ -390,20 +391,3 @@ def require_service(service: object, location: Location | None) -> None:
         raise ConfigurationError(
             f"expected a service, got {shown(service)}", location=location, hint="Pass what es.Service(name) returned."
         )
-
-
-def _names(given: object, known: Sequence[str], location: Location | None) -> tuple[str, ...]:
-    """Names of outputs, as a user gave them."""
-    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple, set)) else None
-    unknown = [name for name in names or () if name not in known]
-    if names is None or unknown:
-        what = "is not a list of outputs" if names is None else f"names {shown(unknown[0])}, which is not an output"
-        hint = f"{suggestion(unknown[0], known) if unknown else ''}The outputs are: {', '.join(known) or 'none'}."
-        raise ConfigurationError(f"recalculate={shown(given)} {what}", location=location, hint=hint)
-    return tuple(str(name) for name in names)
-
-
-def _are_headers(given: object) -> bool:
-    if not isinstance(given, Mapping):
-        return False
-    return all(isinstance(name, str) and (value is None or isinstance(value, bytes)) for name, value in given.items())
