@@ -154,6 +154,10 @@ class Build:
         while self._goes_on():
             self._begin_round()
             self._await_round()
+        if self._is_late():
+            # Once: the active generation may be live in another process, and its clock goes on with every second.
+            self._begin_round()
+            self._await_round()
 
     def stop(self, deadline: float) -> None:
         """Stop the round after its batch."""
@@ -209,8 +213,11 @@ class Build:
     def _goes_on(self) -> bool:
         """Whether there is something to do: records to read, a batch to repeat, state to convert."""
         converts = self._preparation is not None and self._preparation.due()
-        behind = not vectors.reached(self.position, Timing.of(self.output.unit).needed(self.target))
-        return behind or converts or not self._consistent()
+        return bool(self.lag) or converts or not self._consistent()
+
+    def _is_late(self) -> bool:
+        """Whether the active generation has gone by times that this one has not: a tick, or a quiet partition."""
+        return not vectors.reached(self.position, Timing.of(self.output.unit).needed(self.target))
 
     def _consistent(self) -> bool:
         """Whether the executor has noted every batch that the log has: the next one is then a new one.
