@@ -84,7 +84,7 @@ class Table(Flow):
         the row back; one that is already older than that when it comes deletes the row. The key stays as it is.
 
         The clock of `"event"` is the least stream time of all partitions of the streams that feed the table or, where
-        there are only tables, of the tables: time stands still when no records come. State has a row for each key that
+        there are only tables, of the tables: time stands still when no records come. With `"wall"` it goes on. State has a row for each key that
         is there, and when to look at it again.
 
         Example:
@@ -102,7 +102,8 @@ class Table(Flow):
 
         Args:
             after: How long a key is quiet before its row goes, such as "7d".
-            clock: "event" goes by the times of the records.
+            clock: "event" goes by the times of the records, "wall" by the wall clock. That is recorded with every
+                micro-batch, and every second without records, so a recalculation finds the same times.
         """
         return self._with(stateful.expiring(self.node, after, clock, caller()))
 

@@ -10,6 +10,7 @@ from everstate.engine.board import BuildLine, Line, board, size_text
 from everstate.engine.progress import Progress
 from everstate.generations.deploy.change import Changes
 from everstate.log.memory.log import MemoryLog
+from everstate.log.waiting import Waiting
 
 
 def drawn(*builds, lines=(), width=120):
@@ -100,3 +101,10 @@ def asking(monkeypatch, typed, *, asks=True, show=None):
     progress = Progress(Changes(), MemoryLog(), asks=asks, show=show)
     progress._console = Console(file=io.StringIO(), force_terminal=True)
     return progress
+
+
+def test_board_and_line_name_the_partition_that_time_waits_for():
+    held = line(waits_for=Waiting("orders", 3, 1_700_000_000_000, 90_000))
+    told = "time waits for partition 3 of orders, which stands at 2023-11-14 22:13:20; the furthest is 90 s ahead"
+    assert held.text().endswith(told)
+    assert f"customer-totals: {told}" in " ".join(drawn(lines=[held], width=140).split())

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
+import everstate as es
 from everstate.generations.deploy.change import Changes
 from everstate.generations.deploy.executor import Tally
 from everstate.generations.deploy.leases import Leases
@@ -100,3 +101,16 @@ def test_signs_of_life_tell_how_the_work_goes(tmp_path):
     assert list(log.metas("shop")) == ["status/shop", "status/shop:build"]
     assert read_report(log, "shop", "shop", token)["outputs"]["totals"]["read"] == 5
     assert deployed(log) == []
+
+
+def test_status_knows_from_the_last_commit_which_partition_time_waits_for():
+    app = es.Service("timed")
+    events = app.stream("events", key="k", schema={"n": int})
+    events.group_by("k").window(es.tumbling("1m")).agg(n=es.count()).to("per-minute")
+    driver = es.testing.Driver(app, partitions=2)
+    driver.send("events", "a", {"n": 1}, ts=90_000, partition=1)
+    (found,) = status(driver._deployment.topics, "timed").outputs
+    assert str(found.waits_for) == "partition 0 of events, which has no time yet"
+    driver.send("events", "a", {"n": 1}, ts=90_000, partition=0)
+    (found,) = status(driver._deployment.topics, "timed").outputs
+    assert found.waits_for is None

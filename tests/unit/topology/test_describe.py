@@ -45,3 +45,15 @@ def test_describe_inserted_step_renames_no_other() -> None:
         return {node["name"] for stage in unit["stages"] for node in stage["nodes"]}
 
     assert names(extra=True) - names(extra=False) == {"in/with_columns"}
+
+
+def test_describe_says_what_goes_by_time() -> None:
+    app = es.Service("s")
+    rows = app.stream("in", key="k", schema={"n": int}, idle_after="90s")
+    rows.group_by("k").window(es.tumbling("1m")).agg(n=es.count()).to("per-minute")
+    app.table("in", key="k", schema={"n": int}, idle_after="90s").expire(after="7d", clock="wall").to("fresh")
+    found = {unit["output"]: unit["time"] for unit in app.describe().to_json()["outputs"]}
+    assert found["per-minute"] == {"waits_for": ["in"], "idle_after": {"in": "1m30s"}, "wall_clock": False}
+    assert found["fresh"] == {"waits_for": [], "idle_after": {}, "wall_clock": True}
+    assert "passes over a quiet partition of in after 1m30s" in str(app.describe())
+    assert "goes by the wall clock, which is recorded every second" in str(app.describe())

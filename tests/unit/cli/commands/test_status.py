@@ -7,6 +7,7 @@ import pytest
 from everstate.cli.commands.status import text
 from everstate.errors import ConfigurationError
 from everstate.generations.status import BuildStatus, OutputStatus, ProcessStatus, ServiceStatus
+from everstate.log.waiting import Waiting
 from tests.unit.cli.deployments import deploy, prepare, write
 
 NOW = 1_000_000_000
@@ -133,3 +134,10 @@ def test_status_of_a_build_that_nobody_works_on_says_so():
     build = BuildStatus(generation=3, status="recalculating", done=1, left=3, rate=None)
     lines = list(text(service(process("stopped"), output(generation=None, rate=None, build=build))))
     assert lines[-1] == "  totals: generation 3 is recalculating: 25% of 4; nobody is building it now"
+
+
+def test_status_names_the_partition_that_time_waits_for():
+    held = output(waits_for=Waiting("orders", 3, None, None))
+    assert list(text(service(process("running"), held)))[-1] == (
+        "  totals: time waits for partition 3 of orders, which has no time yet"
+    )

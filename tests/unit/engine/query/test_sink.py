@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import traceback
+from types import SimpleNamespace
 
 import pytest
 
 from everstate.engine.query.sink import FailedBatchError, Sink, told
 from everstate.errors import FencedError
+from everstate.log.planning import Timing
 
 #: How Spark finds out that a query was stopped and has not failed (`StreamExecution.PROXY_ERROR`).
 SPARKS = re.compile(
@@ -29,7 +32,8 @@ class Frame:
 
 
 def sink():
-    return Sink(job=None, log=None, lease=None, checkpoint=None, initial={}, kind="open", ordered=False, topics={})
+    job = SimpleNamespace(output="totals")
+    return Sink(job=job, log=None, lease=None, checkpoint=None, initial={}, kind="open", timing=Timing(), topics={})
 
 
 @pytest.mark.parametrize("error", [RuntimeError(JAVA), FencedError("x" * 100_000)])
@@ -53,3 +57,18 @@ def test_error_whose_text_is_gone_with_java_is_told_by_its_name():
             raise ConnectionRefusedError(111, "Connection refused")
 
     assert told(JavaError()) == "JavaError: "
+
+
+def test_partition_that_time_waits_for_is_named_once_and_so_is_that_it_no_longer_is(caplog):
+    caplog.set_level(logging.INFO)
+    target, waiting = sink(), {"t": {0: 1_000, 1: -1}}
+    start, passed = {"t": {0: 5, 1: 0}}, {"t": {0: 5, 1: 0}, "$time:t": {1: 1000}}
+    for _ in range(2):
+        target._tell(start, start, waiting)
+    target._tell(start, passed, {"t": {0: 1_000, 1: 1_000}})
+    target._tell(passed, {**passed, "$time:t": {1: 1200}}, {"t": {0: 1_200, 1: 1_200}})
+    assert caplog.messages == [
+        "Output totals waits for partition 1 of t, which has no time yet",
+        "Output totals no longer waits for partition 1 of t: later records count as of 1000 ms or more",
+    ]
+    assert target.tally.times == {"t": {0: 1_200, 1: 1_200}}
