@@ -84,8 +84,8 @@ class Table(Flow):
         the row back; one that is already older than that when it comes deletes the row. The key stays as it is.
 
         The clock of `"event"` is the least stream time of all partitions of the streams that feed the table or, where
-        there are only tables, of the tables: time stands still when no records come. With `"wall"` it goes on. State has a row for each key that
-        is there, and when to look at it again.
+        there are only tables, of the tables: time stands still when no records come. With `"wall"` it goes on. State
+        has a row for each key that is there, and when to look at it again.
 
         Example:
             >>> import everstate as es

@@ -187,8 +187,9 @@ class Planner:
         if stop is not None:
             read = vectors.completed(vectors.capped(available, vectors.records(stop)), begin)
             return {**read, **_together(vectors.told(begin), self._within(vectors.told(stop)))}
-        known = self._with_known(begin, self._loaded(begin, available), now_ms)
-        end: Vector = {**vectors.told(begin), **vectors.admitted(begin, known.available, most)}
+        known = self._with_known(begin, available, now_ms)
+        readable = self._loaded(begin, known.available)
+        end: Vector = {**vectors.told(begin), **vectors.admitted(begin, readable, most)}
         end = _together(end, known.given)
         for _, name, given in self._given if not self._timing.ordered else ():
             if given.offset <= vectors.offset_at(end, given.topic, given.partition, default=UNNAMED):
