@@ -114,10 +114,7 @@ def expected(case: Case) -> tuple[dict[Any, dict[str, Any]], int, set[int]]:
         if row.amount is None:
             continue
         times[row.partition] = now = max(times.get(row.partition, 0), row.ts)
-        last = row.ts // case.advance * case.advance + case.size - 1 if case.shape == "hopping" else row.ts + case.size
-        if case.shape == "tumbling":
-            last = row.ts // case.size * case.size + case.size - 1
-        if now > last + case.grace:
+        if too_late(case, row.ts, now):
             late.add(number)
         groups[row.group].append(Counted(row.ts, row.partition, number, now, row.amount))
     frontier = min(times.values()) if len(times) == case.partitions else -1
@@ -140,6 +137,14 @@ def expected(case: Case) -> tuple[dict[Any, dict[str, Any]], int, set[int]]:
                 "all": amounts,
             }
     return table, len(late), late
+
+
+def too_late(case: Case, ts: int, now: int) -> bool:
+    """Whether a row comes too late for all windows that it might belong to."""
+    last = ts // case.advance * case.advance + case.size - 1 if case.shape == "hopping" else ts + case.size
+    if case.shape == "tumbling":
+        last = ts // case.size * case.size + case.size - 1
+    return now > last + case.grace
 
 
 def moment(ms: int) -> datetime:

@@ -149,7 +149,7 @@ def _aware(unit: Unit, batches: Sequence[Sequence[Piece]]) -> Iterator[list[Piec
     places = {(topic, partition): records.clear() for batch in batches for topic, partition, records in batch}
     quiet = [(*place, nothing) for place, nothing in sorted(places.items(), key=lambda item: item[0])]
     for number, batch in enumerate(batches):
-        yield [*batch, *(quiet if unit.timed and not number else [])]
+        yield [*batch, *(quiet if unit.hears_all and not number else [])]
 
 
 def unsettled(unit: Unit, one: Evaluation, other: Evaluation) -> list[str]:

@@ -107,7 +107,7 @@ class Ledger:
             self._dead.append(frame.select([pl.col(name).cast(kind) for name, kind in DEAD.items()]))
 
     def aside(self, topic: str, records: pl.DataFrame) -> None:
-        """Put records (key, value, ts) on a further topic of the output; see `Unit.sides`."""
+        """Put records (key, value, ts, what they tell of time) on a further topic of the output; see `Unit.sides`."""
         if records.height:
             self._aside.setdefault(topic, []).append(records)
 

@@ -11,12 +11,14 @@ import polars as pl
 from everstate.kernels.changes import sides
 from everstate.kernels.pages.hashing import murmur2
 from everstate.kernels.records.encode import encode_values
+from everstate.kernels.records.times import TOLD, headers, told
 from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, TOPIC, TS
 from everstate.schema.partitioner import partition_of
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
     from everstate.formats.descriptions import Format
+    from everstate.kernels.shard import Shard
     from everstate.schema.schema import Schema
     from everstate.topology.nodes import Output, Side
     from everstate.topology.unit import Unit
@@ -36,7 +38,9 @@ READ: Final = "es-read"
 RECORD: Final[dict[str, pl.DataType]] = {"key": pl.Binary(), "value": pl.Binary(), "ts": pl.Int64()}
 
 
-def update(node: Output, rows: pl.DataFrame, *, settled: bool = False, sources: tuple[str, ...] = ()) -> pl.DataFrame:
+def update(
+    node: Output, rows: pl.DataFrame, shard: Shard, *, settled: bool = False, sources: tuple[str, ...] = ()
+) -> pl.DataFrame:
     """The records to publish, in an order that depends on their content alone.
 
     A table's changes become at most one record per key, a tombstone where only the retraction is left, and none where
@@ -45,13 +49,15 @@ def update(node: Output, rows: pl.DataFrame, *, settled: bool = False, sources: 
     Args:
         node: The node.
         rows: Rows, or changes.
+        shard: Knows how far time has come.
         settled: The changes are a stateful step's own: one of each side a key at the most, and none without effect.
         sources: The names of the unit's topics, if a table's records have to say which input has caused them.
     """
     if rows.is_empty():
         return pl.DataFrame(schema=RECORD)
     if node.kind is Kind.STREAM:
-        return stream_records(rows, node.record, node.format)
+        before, now = shard.reached()
+        return stream_records(rows, node.record, node.format, before, now if shard.shards == 1 else None)
     if settled:
         gone, added = rows.filter(pl.col(OP) < 0), rows.filter(pl.col(OP) > 0)
     else:
@@ -85,16 +91,20 @@ def _in_order(records: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([ordered, again])[numbers]
 
 
-def stream_records(rows: pl.DataFrame, schema: Schema, fmt: Format) -> pl.DataFrame:
-    """The records of a stream's rows, in order of their stream time and position.
+def stream_records(
+    rows: pl.DataFrame, schema: Schema, fmt: Format, before: int | None, now: int | None = None
+) -> pl.DataFrame:
+    """The records of a stream's rows, in order of their stream time and position; they also tell their stream time.
 
     Args:
         rows: The rows.
         schema: The columns of their values.
         fmt: How those are written.
+        before: The frontier before the micro-batch.
+        now: The frontier after it, if these are all rows of it; else None.
     """
     rows = rows.sort(STREAM_TIME, TOPIC, PART, OFF, maintain_order=True)
-    return _records(rows, _values(rows, schema, fmt))
+    return _records(rows, _values(rows, schema, fmt)).hstack(told(rows, before, now))
 
 
 def _values(rows: pl.DataFrame, schema: Schema, fmt: Format) -> pl.Series:
@@ -159,11 +169,13 @@ def addressed(
 def with_headers(
     records: pl.DataFrame, service: str, generation: str, more: tuple[tuple[str, bytes], ...] = ()
 ) -> pl.DataFrame:
-    """Records that say which generation of which service made them."""
-    known = (("es-service", service.encode()), ("es-generation", generation.encode()), *more)
-    headers = [{"name": name, "value": value} for name, value in known]
+    """Records that say which generation of which service made them, and those of streams what time it was."""
+    own = [("es-service", service.encode()), ("es-generation", generation.encode()), *more]
+    if set(TOLD) <= set(records.columns):
+        return records.drop(*TOLD).with_columns(headers(own, records))
     kind = pl.List(pl.Struct({"name": pl.String, "value": pl.Binary}))
-    return records.with_columns(pl.lit(pl.Series([headers], dtype=kind)).first().alias("headers"))
+    same = pl.Series([[{"name": name, "value": value} for name, value in own]], dtype=kind)
+    return records.with_columns(pl.lit(same).first().alias("headers"))
 
 
 def dead_letter_records(unit: Unit, letters: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from everstate.kernels.pages.hashing import murmur2, shard_of
 from everstate.kernels.pages.page_store import KeyedStore, MemoryPages
 from everstate.kernels.pages.slices import Slices
 from everstate.kernels.rows import KEY
+from everstate.kernels.stream_time import frontier
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,6 +121,10 @@ class Shard:
     def shards(self) -> int:
         """How many shards there are."""
         return self._share[1]
+
+    def reached(self) -> tuple[int | None, int | None]:
+        """The stream time that all which feeds the step at work had reached before the micro-batch, and has now."""
+        return frontier(self.times_before, self.feeds), frontier(self.stream_times, self.feeds)
 
     def holds(self, keys: pl.Series) -> npt.NDArray[np.bool_]:
         """Which keys belong to this shard."""

@@ -28,7 +28,8 @@ from everstate.kernels.parcel import (
     TOLD,
     Parcel,
 )
-from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS, empty
+from everstate.kernels.records.times import heard
+from everstate.kernels.rows import PART, STREAM_TIME, TOPIC, TS, empty
 from everstate.kernels.steps import apart, noted
 from everstate.topology.nodes import Kind
 
@@ -73,13 +74,8 @@ def ingest(
     """
     place = unit.topics.index(topic)
     if records.is_empty():
-        return [Parcel(1, MARKS, SPLITS, stream_time.mark(place, partition, 0, 0, None))] if unit.timed else []
-    positioned = records.with_columns(
-        pl.lit(place, pl.UInt16).alias(TOPIC),
-        pl.lit(partition, pl.Int32).alias(PART),
-        stream_time.within_split(),
-    )
-    given, times = _decoded(unit, topic, positioned, ledger)
+        return [Parcel(1, MARKS, SPLITS, stream_time.mark(place, partition, 0, 0, None))] if unit.hears_all else []
+    given, times = _decoded(unit, topic, partition, records, ledger)
     start, end = records["offset"][0], records["offset"][-1] + 1
     whole = stream_time.mark(place, partition, start, end, times[TS].max())  # type: ignore[arg-type]  # of integers
     parcels = [Parcel(1, MARKS, SPLITS, whole)]
@@ -99,23 +95,29 @@ def ingest(
 
 
 def _decoded(
-    unit: Unit, topic: str, records: pl.DataFrame, ledger: Ledger
+    unit: Unit, topic: str, partition: int, records: pl.DataFrame, ledger: Ledger
 ) -> tuple[dict[int, pl.DataFrame], pl.DataFrame]:
     """The rows of the sources of a topic, and offset and time of all that moves time.
 
     Where time decides, what cannot be decoded has none: it must not close a window for what can. Elsewhere stream time
     only orders rows, and every record counts, as it always has.
     """
+    sources = [(n, node) for n, node in unit.members(0) if not node.inputs and node.endpoint == topic]
+    streams = [number for number, node in sources if node.kind is Kind.STREAM]
+    said = heard(records) if streams and unit.hears_all else None
+    order, times = stream_time.of_records(records, said)
+    place = unit.topics.index(topic)
+    positioned = records.with_columns(
+        pl.lit(place, pl.UInt16).alias(TOPIC), pl.lit(partition, pl.Int32).alias(PART), order
+    )
     rows: dict[int, pl.DataFrame] = {}
-    for number, node in unit.members(0):
+    for number, node in sources:
         kernel = KERNELS[type(node)]
-        if not node.inputs and node.endpoint == topic and isinstance(kernel, RowKernel):
-            rows[number] = kernel.update(node, records, ledger)
-    streams = [number for number in rows if unit.nodes[number].kind is Kind.STREAM]
-    if not (unit.timed and streams):
-        return rows, records.select(pl.col("offset").alias(OFF), pl.col("ts").alias(TS))
-    frames = stream_time.of_rows([rows[number] for number in streams])
-    times = pl.concat([frame.select(OFF, TS) for frame in frames])
+        if isinstance(kernel, RowKernel):
+            rows[number] = kernel.update(node, positioned, ledger)
+    if not (unit.dated and streams):
+        return rows, times
+    frames, times = stream_time.of_rows([rows[number] for number in streams], said)
     return {**rows, **dict(zip(streams, frames, strict=True))}, times
 
 
@@ -140,9 +142,10 @@ def run_stage(
     Returns:
         Parcels for later stages and out of the unit; marks are passed on as long as a stage follows.
     """
-    heard = [parcel for parcel in arrivals if parcel.node == MARKS]
-    _take_told(unit, heard, shard)
-    sent = [Parcel(stage + 1, MARKS, parcel.port, parcel.frame) for parcel in heard if stage < unit.depth]
+    marks = [parcel for parcel in arrivals if parcel.node == MARKS]
+    _take_told(unit, marks, shard)
+    before = dict(shard.stream_times)
+    sent = [Parcel(stage + 1, MARKS, parcel.port, parcel.frame) for parcel in marks if stage < unit.depth]
     shard.building = unit.building
     if migration is not None:
         migrate(unit, stage, shard, migration)
@@ -157,7 +160,8 @@ def run_stage(
                 sent += _sent(unit, number, rows, shard.ledger, step.number)
     if last:
         settled = migration is None and len(steps) == 1
-        sent.append(_published(unit, _together(last), settled=settled))
+        shard.times_before = before
+        sent.append(_published(unit, _together(last), shard, settled=settled))
     return [parcel for parcel in sent if parcel.frame.height or parcel.stage == OUT]
 
 
@@ -224,13 +228,15 @@ def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
 
 
-def _published(unit: Unit, rows: pl.DataFrame, *, settled: bool) -> Parcel:
+def _published(unit: Unit, rows: pl.DataFrame, shard: Shard, *, settled: bool) -> Parcel:
     """The records of the output; `settled` if the rows are those of one micro-batch, as the last step left them."""
     number = len(unit.nodes) - 1
     kernel = KERNELS[type(unit.output)]
     assert isinstance(kernel, EndKernel)
     sources = unit.topics if unit.caused else ()
-    records = kernel.records(unit.output, rows, settled=settled and _is_settled(unit, number), sources=sources)
+    shard.feeds = unit.clocks[number]
+    settled = settled and _is_settled(unit, number)
+    records = kernel.records(unit.output, rows, shard, settled=settled, sources=sources)
     return Parcel(OUT, number, RECORDS, records)
 
 

@@ -5,6 +5,9 @@ a *mark* (partition, start, end, highest timestamp) to every shard. The shard kn
 from earlier batches and puts these together, so a row's stream time depends neither on how a partition was cut into
 splits nor on where micro-batches ended.
 
+Records that another output has written say themselves which stream time their rows had (`records/times.py`); of these
+a mark has the time that no later record of the partition is below.
+
 An output that goes by time also hears of partitions without records: a window is final when *every* partition of the
 streams that feed it has passed its close, and the first record of an empty partition may be old.
 """
@@ -17,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from everstate.errors import FinalityError, StateError
+from everstate.kernels.records.times import running
 from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS
 
 if TYPE_CHECKING:
@@ -45,26 +49,37 @@ def mark(topic: int, partition: int, start: int, end: int, highest: int | None) 
     return pl.DataFrame([[topic], [partition], [start], [end], [highest]], schema=MARK)
 
 
-def within_split() -> pl.Expr:
-    """The highest timestamp up to each record of a split, taken before any filter."""
-    return pl.col("ts").cum_max().alias(STREAM_TIME)
+def of_records(records: pl.DataFrame, said: pl.DataFrame | None) -> tuple[pl.Series, pl.DataFrame]:
+    """The stream time at each record of a split, taken before any filter; and by offset, what moves time.
+
+    Args:
+        records: `offset` and `ts`, in offset order.
+        said: What they say themselves; see `heard`.
+    """
+    times = records.select(pl.col("offset").alias(OFF), pl.col("ts").alias(TS))
+    if said is None:
+        return records["ts"].cum_max().alias(STREAM_TIME), times
+    found = running(times, said)
+    return found[STREAM_TIME], found.select(OFF, pl.col("least").alias(TS))
 
 
-def of_rows(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
-    """The rows of a split with the highest time up to each of them.
+def of_rows(frames: list[pl.DataFrame], said: pl.DataFrame | None) -> tuple[list[pl.DataFrame], pl.DataFrame]:
+    """The rows of a split with the stream time at each of them; and by offset, what moves time.
 
     Args:
         frames: The rows that each source of the topic has made of the split. All of them move its time: a row must
             not have another stream time where the partition is cut between two rows of another source.
+        said: What their records say themselves; see `heard`.
     """
-    if len(frames) == 1:
-        return [frames[0].with_columns(pl.col(TS).cum_max().alias(STREAM_TIME))]
+    if len(frames) == 1 and said is None:
+        return [frames[0].with_columns(pl.col(TS).cum_max().alias(STREAM_TIME))], frames[0].select(OFF, TS)
     times = pl.concat([rows.select(OFF, TS) for rows in frames]).group_by(OFF).agg(pl.col(TS).max()).sort(OFF)
-    times = times.select(OFF, pl.col(TS).cum_max().alias(STREAM_TIME))
-    return [
-        rows.drop(STREAM_TIME).join(times, on=OFF, how="left", maintain_order="left").select(rows.columns)
+    found = running(times, said)
+    timed = [
+        rows.drop(STREAM_TIME).join(found.drop("least"), on=OFF, how="left", maintain_order="left").select(rows.columns)
         for rows in frames
     ]
+    return timed, found.select(OFF, pl.col("least").alias(TS))
 
 
 def advance(known: dict[str, int | None], marks: pl.DataFrame) -> pl.DataFrame:

@@ -179,6 +179,25 @@ class Unit:
         return any(node.timed for node in self.nodes)
 
     @cached_property
+    def tells_time(self) -> bool:
+        """Whether it writes a stream, whose records tell readers what time it was."""
+        return self.output.kind is Kind.STREAM or bool(self.output.routes)
+
+    @property
+    def hears_all(self) -> bool:
+        """Whether it has to hear of all partitions of its sources, also of those without records."""
+        return self.timed or self.tells_time
+
+    @cached_property
+    def dated(self) -> bool:
+        """Whether stream time is that of rows; elsewhere it only orders them, and is that of all records.
+
+        What the order of arrival decides keeps the order that it always had, unless rows have a time of their own.
+        """
+        given = any(source.time is not None for source in self.sources)
+        return self.timed or (self.tells_time and (given or not self.order_sensitive))
+
+    @cached_property
     def clocked(self) -> bool:
         """Whether the wall clock alone can change a result: its micro-batches record it."""
         return any(node.clocked for node in self.nodes)
@@ -190,9 +209,13 @@ class Unit:
 
     @cached_property
     def waits(self) -> tuple[tuple[str, ...], ...]:
-        """For each step that goes by stream time, the topics whose partitions it waits for; each once."""
+        """For each step that goes by stream time, the topics whose partitions it waits for; each once.
+
+        Who reads a stream that it writes waits for the same partitions.
+        """
         timed = (clocks for node, clocks in zip(self.nodes, self.clocks, strict=True) if node.timed and clocks)
-        return tuple(sorted({tuple(sorted(self.topics[number] for number in clocks)) for clocks in timed}))
+        told = [self.clocks[-1]] if self.tells_time else []
+        return tuple(sorted({tuple(sorted(self.topics[number] for number in clocks)) for clocks in (*timed, *told)}))
 
     @cached_property
     def idle_ms(self) -> dict[str, int]:

@@ -165,7 +165,7 @@ def test_driver_headers_of_a_source_are_kept_and_outputs_name_the_service():
     driver = es.testing.Driver(passing(str))
     driver.send("in", "a", "x", headers={"trace": b"1"})
     assert driver.records("in")[0].headers == {"trace": b"1"}
-    assert driver.records("out")[0].headers == {"es-service": b"test", "es-generation": b"1"}
+    assert driver.records("out")[0].headers == {"es-service": b"test", "es-generation": b"1", "es-st": b"0,0"}
 
 
 def test_driver_output_that_another_reads_arrives_in_the_same_call():

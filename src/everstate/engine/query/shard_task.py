@@ -112,6 +112,6 @@ class ShardTask:
             for name, count in frame.iter_rows():
                 counts[name] = counts.get(name, 0) + count
         unit, books = job.unit(), {int(stage): book.encode() for stage, book in self._books.items() if stage.isdigit()}
-        times = stream_times(unit, books) if unit.timed else {}
+        times = stream_times(unit, books) if unit.hears_all else {}
         parts_of = [asdict(part) for part in staged]
         return json.dumps({"shard": self._shard, "staged": parts_of, "counts": counts, "times": times})

@@ -242,7 +242,7 @@ class InProcessExecution:
         crash_point("batch.after_state")
         staged, counts = self._staged(sent)
         crash_point("sink.before_commit")
-        times = stream_times(self._unit, after[0].books) if self._unit.timed else {}
+        times = stream_times(self._unit, after[0].books) if self._unit.hears_all else {}
         result = self._log.commit(self._commit(Batch(self._kept.query_id, batch, start, end, times), staged), staged)
         crash_point("sink.after_commit")
         self._kept.complete(batch, after)
@@ -287,7 +287,7 @@ class InProcessExecution:
                     for split in splits(self._log, self._past, topic, partition, since, cut, max_records=most):
                         yield topic, partition, read_split(self._log, split)
                 since = cut
-        if self._unit.timed:
+        if self._unit.hears_all:
             # Who waits for all partitions must know of those that have no records.
             for topic, partition, _ in vectors.positions(end):
                 if vectors.offset_at(start, topic, partition) == vectors.offset_at(end, topic, partition):

@@ -22,6 +22,9 @@ from everstate.fingerprints import libraries
 from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.state.sample_choice import taken
 from everstate.kernels.evaluation import asks_outside, evaluated, unsettled
+from everstate.kernels.records import times
+from everstate.kernels.rows import OFF
+from everstate.log.records import HEADERS
 from everstate.plan.facts import Mismatch
 from everstate.topology.names import node_names
 
@@ -199,13 +202,21 @@ def document(sample: Sample) -> dict[str, Any]:
 
 
 def _rows(records: pl.DataFrame) -> list[list[Any]]:
-    rows = records.select(*_SCHEMA).iter_rows()
-    return [[_text(key), _text(value), ts, offset] for key, value, ts, offset in rows]
+    rows = [[_text(key), _text(value), ts, offset] for key, value, ts, offset in records.select(*_SCHEMA).iter_rows()]
+    said = times.heard(records)
+    if said is None:
+        return rows
+    texts = dict(zip(said[OFF], times.text(said), strict=True))
+    return [[*row, texts[row[3]]] if row[3] in texts else row for row in rows]
 
 
 def _frame(rows: list[list[Any]]) -> pl.DataFrame:
-    plain = [(_bytes(key), _bytes(value), ts, offset) for key, value, ts, offset in rows]
-    return pl.DataFrame(plain, schema=_SCHEMA, orient="row")
+    plain = [(_bytes(key), _bytes(value), ts, offset) for key, value, ts, offset, *_ in rows]
+    frame = pl.DataFrame(plain, schema=_SCHEMA, orient="row")
+    if all(len(row) == len(_SCHEMA) for row in rows):
+        return frame
+    headers = [[{"name": times.HEADER, "value": row[4].encode()}] if len(row) > len(_SCHEMA) else None for row in rows]
+    return frame.with_columns(pl.Series("headers", headers, dtype=HEADERS))
 
 
 def _text(data: bytes | None) -> str | None:

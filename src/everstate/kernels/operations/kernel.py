@@ -62,7 +62,7 @@ class Records(Protocol[N_contra]):
     """
 
     def __call__(
-        self, node: N_contra, rows: pl.DataFrame, /, *, settled: bool, sources: tuple[str, ...] = ()
+        self, node: N_contra, rows: pl.DataFrame, shard: Shard, /, *, settled: bool, sources: tuple[str, ...] = ()
     ) -> pl.DataFrame:
         """For one micro-batch."""
         ...

@@ -143,8 +143,8 @@ def _matched(rows: pl.DataFrame, places: pl.Series) -> pl.DataFrame:
 
 def _alone(node: StreamJoin, place: int, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows without a partner; they come out when they are given up, so that is their stream time."""
-    closes = (rows[TS] + node.closes_ms[place]).alias(STREAM_TIME)
-    return _prefixed(rows, _SIDES[place]).with_columns(closes)
+    given_up = rows.select(pl.max_horizontal(STREAM_TIME, pl.col(TS) + node.closes_ms[place])).to_series()
+    return _prefixed(rows, _SIDES[place]).with_columns(given_up.alias(STREAM_TIME))
 
 
 def _rows(node: StreamJoin, pairs: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:

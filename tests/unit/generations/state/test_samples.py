@@ -17,6 +17,7 @@ from everstate.generations.state.folder import OutputFolder
 from everstate.generations.state.sample_choice import BYTES, RECORDS, taken
 from everstate.log.descriptions import TopicConfig
 from everstate.log.opening import open_log
+from everstate.log.records import HEADERS
 
 SCHEMA = {"id": str, "n": int}
 
@@ -251,6 +252,16 @@ def test_sample_of_a_foreign_key_join_has_both_sides(tmp_path, folder):
     assert len(sampled) == RECORDS
     assert sampled <= {row[0].decode() for topic, row in rows if topic == "people"}
     log.close()
+
+
+def test_sample_keeps_what_records_say_of_time(log, folder):
+    said = [{"name": "es-st", "value": b"9,5"}]
+    records = pl.DataFrame({"key": [b"a", b"b"], "value": [b"{}", None], "ts": [7, 8], "offset": [0, 1]})
+    batches = [[("in", 0, records.with_columns(pl.Series("headers", [said, None], dtype=HEADERS)))]]
+    sample = samples.Sample(fingerprint="f", libraries={}, seen=2, batches=batches, steps={}, unsettled=[])
+    folder.write_sample(samples.document(sample))
+    ((_, _, kept),) = samples.read(folder).batches[0]
+    assert kept["headers"].to_list() == [said, None]
 
 
 def test_mismatch_of_a_sample_of_an_older_format_is_unknown(folder):

@@ -51,7 +51,7 @@ class Calls:
         self._held = held
         self._sent: dict[str | None, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._clock: int | None = None
-        self._frontier = frontier
+        self._frontier = self._least = frontier
         self._queues: dict[Clock, list[tuple[int, bytes, str]]] = {clock: [] for clock in CLOCKS}
         for key, mine in held.items():
             for name, timer in mine.timers.items():
@@ -132,8 +132,8 @@ class Calls:
         for side in self._node.exits:
             topic = self.ledger.route(side.name)
             if topic is not None and side.name in self._sent:
-                values = side.schema.without(self._node.key.names)
-                self.ledger.aside(topic, stream_records(self._frame(side.name, side.schema), values, "json"))
+                rows, values = self._frame(side.name, side.schema), side.schema.without(self._node.key.names)
+                self.ledger.aside(topic, stream_records(rows, values, "json", self._least))
         return self._frame(None, self._node.schema)
 
     def _frame(self, to: str | None, schema: Schema) -> pl.DataFrame:

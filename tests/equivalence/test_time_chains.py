@@ -1,0 +1,153 @@
+"""Time between outputs: windows over a stream that another output has written, however either of them was cut.
+
+The model knows no topic in between: a row counts by the stream time that it had where it was first read.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from polars import col
+
+import everstate as es
+from tests.equivalence import test_stream_joins as joins
+from tests.equivalence import test_windows as windows
+from tests.equivalence.playing import examples
+from tests.figures import PLAYED
+
+#: Beyond all times of a history, and so many keys that each partition of each topic gets some.
+LATER = 100_000
+KEYS = 12
+
+
+def expected(case: windows.Case) -> tuple[dict[Any, dict[str, int]], int]:
+    """The table of all windows, final or not, and how many rows were too late for it."""
+    times: dict[int, int] = {}
+    groups: dict[str, list[windows.Counted]] = defaultdict(list)
+    late = 0
+    for number, row in enumerate(case.rows):
+        if row.amount is None:
+            continue
+        times[row.partition] = now = max(times.get(row.partition, 0), row.ts)
+        if row.amount < 0:
+            continue
+        groups[row.group].append(windows.Counted(row.ts, row.partition, number, now, row.amount))
+        late += windows.too_late(case, row.ts, now)
+    table = {
+        (group, windows.moment(begin), windows.moment(last + (case.shape in ("tumbling", "hopping")))): {
+            "n": len(rows),
+            "total": sum(row.amount for row in rows),
+        }
+        for group, found in groups.items()
+        for (begin, last), rows in windows.spans(case, found).items()
+    }
+    return table, late
+
+
+def first(how: str) -> es.Service:
+    """What writes the stream in between: without state, by arrival, or by functions with state and a side."""
+    app = es.Service("first")
+    rows = app.stream("in", key="id", schema={"g": str, "amount": int, "at": int}, time=col("at"))
+    rows = rows.filter(col("amount") >= 0)
+    if how == "stateful":
+        rows = rows.apply(lambda row, state: row, stateful=True, schema={"g": str, "amount": int, "at": int})
+    if how == "side":
+        shape = {"g": str, "amount": int, "at": int}
+        sent = rows.process(lambda row, ctx: ctx.forward(row, to="mid"), schema=shape, sides={"mid": shape})
+        sent.to("nothing", sides={"mid": "mid"})
+        return app
+    rows.to("mid")
+    return app
+
+
+def second(case: windows.Case, time: str | None, app: es.Service | None = None) -> es.Service:
+    """Windows over that stream, which may take the time from a column that says the same."""
+    app = app or es.Service("second")
+    rows = app.stream("mid", key="id", schema={"g": str, "amount": int, "at": int}, time=time)
+    aggregates = {"n": es.count(), "total": col("amount").sum()}
+    rows.group_by("g").window(windows.window(case), late_to="late").agg(**aggregates).to("out")
+    rows.group_by("g").window(windows.window(case), emit="final").agg(**aggregates).to("final")
+    return app
+
+
+def forward(
+    records: list[es.testing.DriverRecord], driver: es.testing.Driver, chance: random.Random, cuts: int
+) -> None:
+    """What one driver has written, to another one, cut anyhow; each partition in order."""
+    places = sorted(chance.randint(0, len(records)) for _ in range(cuts - 1))
+    for start, end in zip([0, *places], [*places, len(records)], strict=True):
+        with driver.batch():
+            for record in records[start:end]:
+                driver.send(record.topic, record.key, record.value, record.ts, record.partition, record.headers)
+
+
+def close_all(driver: es.testing.Driver, partitions: int) -> None:
+    """Rows of a group of their own, so late that all windows are over."""
+    for turn in range(3):
+        with driver.batch():
+            for partition in range(partitions):
+                for key in range(KEYS):
+                    value = {"g": "z", "amount": 1, "at": LATER * (turn + 1)}
+                    driver.send("in", f"z{key}", value, partition=partition)
+
+
+def without(table: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in table.items() if key[0] != "z"}
+
+
+@examples(400, 60)
+@given(windows.cases(), st.sampled_from(["plain", "stateful", "side"]), st.integers(0, 10**6))
+def test_windows_over_a_written_stream_equal_the_model(case, how, seed):
+    chance, shards = random.Random(seed), random.Random(seed).choice([1, 3])
+    case = case._replace(shape=chance.choice(windows.SHAPES), final=False, keep=None)
+    table, late = expected(case)
+    writer = es.testing.Driver(first(how), partitions=case.partitions, shards=shards)
+    windows.feed(writer, case.rows, chance, chance.randint(1, 5))
+    behind = writer.records("mid")
+    close_all(writer, case.partitions)
+    later = writer.records("mid")[len(behind) :]
+    for cuts in (1, chance.randint(2, 6)):
+        reader = es.testing.Driver(
+            second(case, chance.choice([None, "at"])), partitions=case.partitions, shards=chance.choice([1, 3])
+        )
+        forward(behind, reader, chance, cuts)
+        assert reader.table("out") == table
+        assert reader.counts("out").get("dropped.late", 0) == late == len(reader.table("late"))
+        assert reader.table("final").items() <= table.items()
+        forward(later, reader, chance, 1)
+        assert without(reader.table("final")) == table
+        keys = [record.key for record in reader.records("final")]
+        assert len(keys) == len(set(keys))
+    PLAYED["time between outputs"] += 1
+
+
+@examples(200, 30)
+@given(windows.cases(), st.integers(0, 10**6))
+def test_units_of_one_service_cut_in_any_way_equal_the_model(case, seed):
+    chance = random.Random(seed)
+    case = case._replace(shape=chance.choice(windows.SHAPES), final=False, keep=None)
+    table, _ = expected(case)
+    app = second(case, chance.choice([None, "at"]), first(chance.choice(["plain", "stateful"])))
+    driver = es.testing.Driver(app, partitions=case.partitions, shards=chance.choice([1, 3]))
+    windows.feed(driver, case.rows, chance, chance.randint(1, 5))
+    assert driver.table("out") == table
+    close_all(driver, case.partitions)
+    assert without(driver.table("final")) == table
+
+
+@examples(200, 30)
+@given(joins.cases(), st.integers(0, 10**6))
+def test_windows_over_joined_streams_equal_the_model(case, seed):
+    chance = random.Random(seed)
+    _, counted, _ = joins.expected(case)
+    writer = joins.play(case, chance.choice([1, 3]), chance, chance.randint(1, 5))
+    app = es.Service("second")
+    rows = app.stream("joined", key="k", schema={"n0": int | None, "n1": int | None})
+    rows.group_by("k").window(es.tumbling(f"{joins.WINDOW}ms")).agg(n=es.count()).to("counted")
+    reader = es.testing.Driver(app, partitions=case.partitions, shards=chance.choice([1, 3]))
+    forward(writer.records("joined"), reader, chance, chance.randint(1, 5))
+    assert reader.table("counted") == {key: {"n": n} for key, n in counted.items()}
