@@ -1,4 +1,4 @@
-"""The README's pictures show what Everstate prints and draws today."""
+"""The pictures of the README and the guides show what Everstate prints, draws and calculates today."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ def shown(picture: Path) -> str:
     return " ".join("".join("".join(text.itertext()) + " " for text in texts).split())
 
 
-def test_readme_names_every_picture_and_no_other():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"docs/pictures/([\w-]+\.svg)", readme))
+def test_pages_name_every_picture_and_no_other():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    named = {name for text in texts for name in re.findall(r"(?:docs|\.\.)/pictures/([\w-]+\.svg)", text)}
     assert named == {path.name for path in PICTURES.iterdir()}
 
 
@@ -52,6 +53,14 @@ def test_drawing_made_again_is_the_same():
     code = "import readme_pictures; print(readme_pictures.drawing(), end='')"
     made = subprocess.run([sys.executable, "-c", code], cwd=SCRIPT.parent, capture_output=True, text=True, check=True)
     assert made.stdout == (PICTURES / "customers.svg").read_text(encoding="utf-8"), AGAIN
+
+
+def test_pictures_of_windows_made_again_are_the_same(tmp_path):
+    script = SCRIPT.with_name("window_pictures.py")
+    subprocess.run([sys.executable, str(script), str(tmp_path)], capture_output=True, check=True)
+    assert len(list(tmp_path.iterdir())) == 8
+    for made in tmp_path.iterdir():
+        assert made.read_bytes() == (PICTURES / made.name).read_bytes(), f"make it again: python {script}"
 
 
 @pytest.mark.spark

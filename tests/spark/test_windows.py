@@ -32,7 +32,7 @@ def service(shards: int) -> es.Service:
     by_user.window(es.session("7ms", grace="5ms"), keep="300ms").agg(n=es.count(), all=es.collect("id")).to("sessions")
     by_user.window(es.sliding("9ms"), emit="final").agg(total=col("amount").sum()).to("sliding")
     passed = clicks.filter(col("amount") > -1).to("passed")  # in it, shards follow one another
-    passed.group_by("user").window(tumbling).agg(n=es.count(), all=es.collect("id")).to("chained")
+    passed.group_by("user").window(tumbling).agg(n=es.count(), total=col("amount").sum()).to("chained")
     app.table("clicks", key="id", schema=schema).expire(after="150ms").to("fresh")
     by_user.agg(n=es.count()).expire(after="3ms").to("active")
     return app
