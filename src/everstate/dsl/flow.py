@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.dsl.service import Service
+    from everstate.dsl.written import KeyFormat
     from everstate.formats.descriptions import Format
     from everstate.location import Location
     from everstate.schema.keys import KeyForm
@@ -185,6 +186,7 @@ class Flow(Guiding, Displayed):
         format: Format = "json",  # noqa: A002 - the word users know
         on_change: OnChange = "recalculate",
         sides: Mapping[str, str | None] | None = None,
+        key_format: KeyFormat = "text",
     ) -> Self:
         """Declare an output: its own query, state and versions. Returns what is on the topic, to build on.
 
@@ -204,8 +206,10 @@ class Flow(Guiding, Displayed):
             sides: The topic of each side of a processor before it, by name; None for one that goes nowhere. They are
                 streams, keyed like the processor's rows, with as many partitions as this output, and each micro-batch
                 is committed on all of them or on none.
+            key_format: How keys of windows are written: "text", as all keys are, or "kafka-windowed", as
+                Kafka Streams does: the group's key, then the bounds; a group's windows lie in one partition.
         """
-        node = self.service.declare(self.node, topic, partitions, format, caller(), on_change, sides)
+        node = self.service.declare(self.node, topic, partitions, format, caller(), on_change, sides, key_format)
         return self._with(node)
 
     def from_spark(

@@ -14,10 +14,10 @@ from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, text, whole_number
 from everstate.dsl.display import Display, Displayed, of_service
 from everstate.dsl.joins.global_table import GlobalTable
-from everstate.dsl.sources import SparkSteps, Timed, by_time, contradiction, declared, key_names, latest, read_back
+from everstate.dsl.sources import KeyOf, SparkSteps, Timed, by_time, contradiction, declared, latest, read_back
 from everstate.dsl.stream import Stream
 from everstate.dsl.table import Table
-from everstate.dsl.written import require_own_topics, routes
+from everstate.dsl.written import KeyFormat, require_no_cycle, require_own_topics, routes, written_windows
 from everstate.errors import DefinitionError, EverstateError, NameClashError, SchemaError, secrets
 from everstate.errors.calls import explained_class
 from everstate.formats.values import on_topic, require_format
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from everstate.dsl.windows import Window
     from everstate.formats.descriptions import Format
     from everstate.generations.deploy.options import RunOptions
     from everstate.schema.keys import KeyForm
@@ -135,7 +136,7 @@ class Service(Guiding, Displayed):
                 partition. Its later records count as no older than the others were then. By default they wait; but
                 one that never had a record is passed over after a minute.
         """
-        columns = key_names(key, caller()), key_type, key_format
+        columns = KeyOf(key, key_type, key_format)
         at = Timed(time, on_missing_time, idle_after)
         source = self._source(topic, Kind.STREAM, columns, schema, format, caller(), at)
         self.spark_steps.read(source, source)
@@ -148,7 +149,7 @@ class Service(Guiding, Displayed):
         key: str | Sequence[str] = "key",
         schema: object,
         key_type: object = str,
-        key_format: KeyForm = "text",
+        key_format: KeyForm | Window = "text",
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
         idle_after: str | timedelta | None = None,
@@ -159,9 +160,10 @@ class Service(Guiding, Displayed):
 
         With `versioned=True` the latest value is that of the highest time, whatever arrives last. So it is with
         `history="1d"`, which also keeps earlier values for so long: a stream that joins the table then meets the value
-        of its row's time. Other arguments as for `stream`.
+        of its row's time. With `key_format=es.tumbling("5m")` the keys are those of such windows as Kafka Streams
+        writes them; the last two columns of the key are start and end of the window. Other arguments as for `stream`.
         """
-        columns = key_names(key, caller()), key_type, key_format
+        columns = KeyOf(key, key_type, key_format)
         source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed(idle_after=idle_after))
         kept = self._keeping(source, keep_history)
         timed = switch("versioned", versioned, source.location) or history is not None
@@ -198,7 +200,7 @@ class Service(Guiding, Displayed):
             >>> [record.value for record in driver.records("orders-with-city")]
             [{'shop': 's1', 'amount': 5, 'city': 'Oslo'}]
         """
-        columns = key_names(key, caller()), key_type, key_format
+        columns = KeyOf(key, key_type, key_format)
         source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed())
         return GlobalTable(self, self._keeping(source, keep_history))
 
@@ -266,6 +268,7 @@ class Service(Guiding, Displayed):
         location: Location | None,
         on_change: OnChange = "recalculate",
         sides: object | None = None,
+        key_format: KeyFormat = "text",
     ) -> Node:
         """Declare an output (what `.to()` does); returns the node that reads it back."""
         check_topic_name(topic, location=location)
@@ -285,10 +288,11 @@ class Service(Guiding, Displayed):
             topic=topic,
             format=on_topic(fmt, topic),
             partitions=partitions,
+            windows=written_windows(node, key_format, location),
         )
         output = replace(output, routes=routes(Unit.of(self.name, output), sides))
         require_own_topics(self.name, output, self._outputs)
-        self._refuse_cycle(output)
+        require_no_cycle(self.name, [*self._outputs, output])
         read_back = self._read_back(output)
         self.spark_steps.written(read_back, output)
         self._outputs.append(output)
@@ -302,27 +306,11 @@ class Service(Guiding, Displayed):
         source = read_back(output)
         return latest(source) if output.kind is Kind.TABLE else source
 
-    def _refuse_cycle(self, output: Output) -> None:
-        units = [Unit.of(self.name, other) for other in [*self._outputs, output]]
-        feeds = {topic: unit.topics for unit in units for topic in unit.written}
-        waiting, seen = list(feeds[output.topic]), set()
-        while waiting:
-            topic = waiting.pop()
-            if topic in units[-1].written:
-                raise DefinitionError(
-                    f"output {output.topic!r} would feed itself",
-                    location=output.location,
-                    hint="A topic cannot be both an input and an output of the same chain; write to another topic.",
-                )
-            if topic not in seen:
-                seen.add(topic)
-                waiting.extend(feeds.get(topic, ()))
-
     def _source(
         self,
         topic: str,
         kind: Kind,
-        key: tuple[tuple[str, ...], object, KeyForm],
+        key: KeyOf,
         schema: object,
         fmt: Format,
         location: Location | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import polars as pl
 
@@ -11,12 +11,14 @@ from everstate.dsl.arguments import one_of, shown, whole_number
 from everstate.dsl.expressions import as_expression, resolve_one
 from everstate.dsl.functions import function
 from everstate.dsl.operations import key_dtype, with_key
-from everstate.dsl.windows import duration
+from everstate.dsl.windows import Window, duration
 from everstate.errors import DefinitionError, NameClashError, SchemaError, UnsupportedError
 from everstate.formats.values import on_topic, require_format
+from everstate.schema.durations import milliseconds
 from everstate.schema.keys import KeyForm, KeySpec
 from everstate.schema.schema import Schema
 from everstate.schema.topic_names import check_topic_name
+from everstate.schema.windowed_keys import MOMENT, WindowedKeys
 from everstate.topology.nodes import Kind, Latest, LatestByTime, OnChange, Source
 from everstate.topology.spark_steps import Delivery, Feed
 
@@ -27,6 +29,45 @@ if TYPE_CHECKING:
     from everstate.formats.descriptions import Format
     from everstate.location import Location
     from everstate.topology.nodes import Node, Output
+
+
+class KeyOf(NamedTuple):
+    """What a user says about the keys of a source.
+
+    Attributes:
+        names: The column, or several.
+        type: Of the columns that the schema does not name.
+        form: How they are written; a window if they are those of such windows, as Kafka Streams writes them.
+    """
+
+    names: object
+    type: object
+    form: KeyForm | Window
+
+    def spec(self, declared: Schema, location: Location | None) -> tuple[KeySpec, WindowedKeys | None]:
+        """The key's columns, and how it is written if it is that of windows.
+
+        Raises:
+            SchemaError: If there can be no such key.
+        """
+        names = key_names(self.names, location)
+        default = key_dtype(self.type, location)
+        types = {name: declared.polars.get(name, default) for name in names}
+        if declared.scalar and "value" in names:
+            raise SchemaError(
+                "key 'value' is the value's own column here", location=location, hint="Give the key a different name."
+            )
+        if not isinstance(self.form, Window):
+            return KeySpec.of(types, location=location, form=self.form), None
+        if len(names) < 3:
+            raise SchemaError(
+                "a key of windows needs at least three columns: the group, start and end of the window",
+                location=location,
+                hint="key=['customer', 'window_start', 'window_end']",
+            )
+        types |= dict.fromkeys(names[-2:], MOMENT)
+        size = None if self.form.shape == "session" else milliseconds(self.form.size)
+        return KeySpec.of(types, location=location), WindowedKeys(size)
 
 
 def event_time(time: str | pl.Expr, schema: Schema, location: Location | None) -> pl.Expr:
@@ -102,6 +143,8 @@ def contradiction(one: Source, other: Source) -> str:
     if one.key.dtypes != other.key.dtypes or (named and one.key.names != other.key.names):
         return "key"
     if one.key.form != other.key.form:
+        return "key_format="
+    if one.windows != other.windows:
         return "key_format="
     if one.format != other.format or one.declared.scalar != other.declared.scalar:
         return "format"
@@ -258,7 +301,7 @@ def latest(source: Source) -> Latest:
 def declared(
     topic: str,
     kind: Kind,
-    key: tuple[tuple[str, ...], object, KeyForm],
+    key: KeyOf,
     schema: object,
     fmt: Format,
     location: Location | None,
@@ -272,13 +315,7 @@ def declared(
     check_topic_name(topic, location=location)
     columns = Schema.of(schema, location=location)
     require_format(columns, fmt, location=location)
-    names, key_type, form = key
-    default = key_dtype(key_type, location)
-    spec = KeySpec.of({name: columns.polars.get(name, default) for name in names}, location=location, form=form)
-    if columns.scalar and "value" in names:
-        raise SchemaError(
-            "key 'value' is the value's own column here", location=location, hint="Give the key a different name."
-        )
+    spec, windows = key.spec(columns, location)
     return Source(
         inputs=(),
         kind=kind,
@@ -289,6 +326,7 @@ def declared(
         format=on_topic(fmt, topic),
         declared=columns,
         **at.checked(with_key(spec, columns), location),
+        windows=windows,
     )
 
 
@@ -304,4 +342,5 @@ def read_back(output: Output) -> Source:
         topic=output.topic,
         format=output.format,
         declared=output.record,
+        windows=output.windows,
     )

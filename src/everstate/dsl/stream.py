@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from everstate.dsl.table import Table
+    from everstate.dsl.written import KeyFormat
     from everstate.formats.descriptions import Format
     from everstate.topology.nodes import KeptState, OnChange
 
@@ -254,6 +255,7 @@ class Stream(Flow):
         format: Format = ...,
         on_change: OnChange = ...,
         sides: Mapping[str, str | None] | None = ...,
+        key_format: KeyFormat = ...,
     ) -> Self: ...
 
     @overload
@@ -266,6 +268,7 @@ class Stream(Flow):
         format: Format = ...,
         on_change: OnChange = ...,
         sides: Mapping[str, None] | None = ...,
+        key_format: KeyFormat = ...,
     ) -> Table: ...
 
     def to(

@@ -1,12 +1,12 @@
-"""The topics that outputs write to: each has one writer."""
+"""The topics that outputs write to: each has one writer, and one form of keys."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from everstate.dsl.arguments import shown
+from everstate.dsl.arguments import one_of, shown
 from everstate.errors import DefinitionError, NameClashError, UnsupportedError
 from everstate.errors.calls import suggestion
 from everstate.schema.topic_names import check_topic_name
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from everstate.location import Location
-    from everstate.topology.nodes import Output
+    from everstate.schema.windowed_keys import WindowedKeys
+    from everstate.topology.nodes import Node, Output
+
+#: How the keys of windows are written.
+KeyFormat: TypeAlias = Literal["text", "kafka-windowed"]
 
 
 def routes(unit: Unit, given: object | None) -> tuple[tuple[str, str], ...]:
@@ -112,3 +116,43 @@ def require_own_topics(service: str, output: Output, others: Sequence[Output]) -
                 hint="Give one of them a different topic. Where one step feeds two outputs, publish it once with "
                 ".to('topic'), and build both on what that returns.",
             )
+
+
+def written_windows(node: Node, key_format: object, location: Location | None) -> WindowedKeys | None:
+    """How an output writes the keys of windows; None as all other keys.
+
+    Raises:
+        DefinitionError: If Kafka Streams' form is asked for, and the keys are not those of windows.
+    """
+    one_of("key_format", key_format, get_args(KeyFormat), location)
+    if key_format == "text":
+        return None
+    if node.window_keys is None:
+        raise DefinitionError(
+            'key_format="kafka-windowed" needs keys of windows, and these are not',
+            location=location,
+            hint="Write the results of .window(...) to a topic directly, without another key in between.",
+        )
+    return node.window_keys
+
+
+def require_no_cycle(service: str, outputs: Sequence[Output]) -> None:
+    """Refuse that the last of these outputs feeds itself.
+
+    Raises:
+        DefinitionError: If it does.
+    """
+    units = [Unit.of(service, output) for output in outputs]
+    feeds = {topic: unit.topics for unit in units for topic in unit.written}
+    waiting, seen = list(feeds[outputs[-1].topic]), set()
+    while waiting:
+        topic = waiting.pop()
+        if topic in units[-1].written:
+            raise DefinitionError(
+                f"output {outputs[-1].topic!r} would feed itself",
+                location=outputs[-1].location,
+                hint="A topic cannot be both an input and an output of the same chain; write to another topic.",
+            )
+        if topic not in seen:
+            seen.add(topic)
+            waiting.extend(feeds.get(topic, ()))

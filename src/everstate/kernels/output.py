@@ -11,6 +11,7 @@ import polars as pl
 from everstate.kernels.changes import sides
 from everstate.kernels.pages.hashing import murmur2
 from everstate.kernels.records.encode import encode_values
+from everstate.kernels.records.keys import rewritten
 from everstate.kernels.records.times import TOLD, headers, told
 from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, TOPIC, TS
 from everstate.schema.partitioner import partition_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from everstate.formats.descriptions import Format
     from everstate.kernels.shard import Shard
     from everstate.schema.schema import Schema
+    from everstate.schema.windowed_keys import WindowedKeys
     from everstate.topology.nodes import Output, Side
     from everstate.topology.unit import Unit
 
@@ -66,11 +68,18 @@ def update(
         gone = gone.join(added[[KEY]], on=KEY, how="anti")
     records = []
     if added.height:
-        records.append(_caused(_records(added, _values(added, node.record, node.format)), added, sources))
+        records.append(_caused(_records(_keyed(node, added), _values(added, node.record, node.format)), added, sources))
     if gone.height:
         nothing = pl.Series([None], dtype=pl.Binary).new_from_index(0, gone.height)
-        records.append(_caused(_records(gone, nothing), gone, sources))
+        records.append(_caused(_records(_keyed(node, gone), nothing), gone, sources))
     return _in_order(pl.concat(records)) if records else pl.DataFrame(schema=RECORD)
+
+
+def _keyed(node: Output, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows under the key that is written on the topic."""
+    return (
+        rows if node.windows is None else rows.with_columns(rewritten(rows[KEY], node.key, node.topic_key).alias(KEY))
+    )
 
 
 def _in_order(records: pl.DataFrame) -> pl.DataFrame:
@@ -138,6 +147,11 @@ def cause_of(header: bytes) -> tuple[str, int, int]:
     return topic, int(partition), int(offset)
 
 
+def places(keys: pl.Series, partitions: int, windows: WindowedKeys | None) -> pl.Series:
+    """The partition of each key; windows of one group are together."""
+    return partition_of(keys if windows is None else keys.bin.head(-windows.width), partitions).alias("partition")
+
+
 def addressed(
     records: pl.DataFrame,
     partitions: int,
@@ -146,6 +160,7 @@ def addressed(
     *,
     turn: int = 0,
     more: tuple[tuple[str, bytes], ...] = (),
+    windows: WindowedKeys | None = None,
 ) -> pl.DataFrame:
     """Records with their partition and headers.
 
@@ -158,8 +173,9 @@ def addressed(
         generation: Which version made them.
         turn: Where the round begins, so that shards do not all begin at the first partition.
         more: Further headers of all of them.
+        windows: Keys are those of windows as Kafka Streams writes them.
     """
-    by_key = partition_of(records["key"], partitions).alias("partition")
+    by_key = places(records["key"], partitions, windows)
     in_turn = ((pl.int_range(pl.len(), dtype=pl.Int64) + turn) % partitions).cast(pl.Int32)
     placed = records.with_columns(by_key).with_columns(pl.col("partition").fill_null(in_turn))
     named = with_headers(placed, service, generation, more)

@@ -8,6 +8,7 @@
 | others | the type's one text: `true`, `0.5`, `2024-05-01`, `2024-05-01T10:00:00Z` |
 | several columns | a JSON array of these without spaces: `["eu",42]` |
 | integer, of the form "number" | as many bytes as the type says, the highest first |
+| windows, if asked for | as Kafka Streams writes them: see `windowed_keys.py` |
 
 Equal keys are equal bytes, so only that form is read back: `01` or ` 1` is not an integer key.
 """
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.location import Location
+    from everstate.schema.windowed_keys import WindowedKeys
 
 #: How a key is written: by its text, or as a number of fixed width.
 KeyForm: TypeAlias = Literal["text", "number"]
@@ -41,6 +43,11 @@ _WIDTHS: Final = ("int16", "int32", "int64")
 class KeySpec:
     """Names and types of the columns that make up a key, and how it is written.
 
+    Attributes:
+        names: The columns.
+        dtypes: Their types.
+        windows: The last two columns are the bounds of a window, and the bytes are those of Kafka Streams.
+
     Raises:
         SchemaError: If there is none, one is there twice, one has a type that cannot be part of a key, or the key
             cannot be written like this.
@@ -49,6 +56,7 @@ class KeySpec:
     names: tuple[str, ...]
     dtypes: tuple[pl.DataType, ...]
     form: KeyForm = "text"
+    windows: WindowedKeys | None = None
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.dtypes):
@@ -107,6 +115,11 @@ class KeySpec:
         """The type of a key that is written as a number of fixed width; None for other keys."""
         return self.types[0].name if self.form == "number" else None
 
+    @cached_property
+    def group(self) -> KeySpec:
+        """The key without the bounds of the window."""
+        return KeySpec(self.names[:-2], self.dtypes[:-2])
+
 
 def encode_key(value: object, spec: KeySpec) -> bytes:
     """The bytes of a key.
@@ -130,6 +143,8 @@ def encode_key(value: object, spec: KeySpec) -> bytes:
             checked.append(scalars.check(part, type_))
         except ValueError as error:
             raise RecordError(f"key {name!r}: {error}", hint=f"The key is {_form(spec)}.") from None
+    if spec.windows is not None:
+        return encode_key(tuple(checked[:-2]), spec.group) + spec.windows.bounds(*checked[-2:])
     if spec.composite:
         return composite_text(checked, spec).encode()
     if spec.width is not None:
@@ -150,6 +165,9 @@ def decode_key(data: bytes, spec: KeySpec) -> tuple[Any, ...]:
     Raises:
         DecodeError: If these are not the bytes that `encode_key` writes for any value.
     """
+    if spec.windows is not None:
+        inner, start, end = spec.windows.split(data)
+        return (*decode_key(inner, spec.group), start, end)
     if not spec.composite and spec.types[0].name == "bytes":
         return (data,)
     if spec.width is not None:

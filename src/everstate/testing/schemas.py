@@ -94,7 +94,7 @@ class Schemas:
             return None
         for node in self._known(topic):
             try:
-                parts = decode_key(data, node.key)
+                parts = decode_key(data, node.topic_key)
             except RecordError:
                 continue
             return parts[0] if len(parts) == 1 else tuple(parts)
@@ -137,7 +137,7 @@ def _key_bytes(node: Output | Source, key: Any) -> bytes | None:
     if key is None or isinstance(key, bytes):
         return key
     try:
-        return encode_key(key, node.key)
+        return encode_key(key, node.topic_key)
     except RecordError as error:
         raise RecordError(error.message, location=caller(), hint=error.hint) from None
 

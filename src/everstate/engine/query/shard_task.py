@@ -97,7 +97,13 @@ class ShardTask:
         if parts[RECORDS] and job.target:
             more = owner_read(job.log(), job.unit()) if job.own_sources else ()
             records = addressed(
-                pl.concat(parts[RECORDS]), job.partitions, job.service, job.generation, turn=self._shard, more=more
+                pl.concat(parts[RECORDS]),
+                job.partitions,
+                job.service,
+                job.generation,
+                turn=self._shard,
+                more=more,
+                windows=job.unit().output.windows,
             )
             staged += job.log().stage_all(job.target, records)
         if parts[DEAD_LETTERS]:

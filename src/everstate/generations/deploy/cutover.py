@@ -19,10 +19,9 @@ from everstate.generations.generation import (
     own_topic,
 )
 from everstate.generations.registry import document, event, now_ms, to_json
-from everstate.kernels.output import RECORD, with_headers
+from everstate.kernels.output import RECORD, places, with_headers
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Batch, Commit, Copy, Cutover
-from everstate.schema.partitioner import partition_of
 from everstate.schema.topic_names import dead_letter_topic
 from everstate.topology.nodes import Kind, Side
 
@@ -163,7 +162,8 @@ def _staged(log: Log, unit: Unit, generation: Generation, comparison: Comparison
     for topic, records in ((topic, found.records) for topic, found in found.items()):
         if records.height:
             partitions = log.describe(topic).config.partitions
-            addressed = records.with_columns(pl.coalesce("partition", partition_of(records["key"], partitions)))
+            windows = unit.output.windows if topic == output else None
+            addressed = records.with_columns(pl.coalesce("partition", places(records["key"], partitions, windows)))
             staged += log.stage_all(topic, with_headers(addressed, unit.service, generation.name))
     return staged
 

@@ -308,7 +308,14 @@ class InProcessExecution:
         if records and target:
             partitions = self._log.describe(self.name).config.partitions
             more = owner_read(self._log, unit)
-            placed = addressed(pl.concat(records), partitions, unit.service, generation.name, more=more)
+            placed = addressed(
+                pl.concat(records),
+                partitions,
+                unit.service,
+                generation.name,
+                more=more,
+                windows=unit.output.windows,
+            )
             staged += self._log.stage_all(target, placed)
         if dead:
             staged += self._log.stage_all(letters, dead_letter_records(unit, pl.concat(dead)))

@@ -9,6 +9,7 @@ import polars as pl
 from everstate.kernels.expressions import evaluate
 from everstate.kernels.operations.kernel import RowKernel
 from everstate.kernels.records.decode import decode_records
+from everstate.kernels.records.keys import rewritten
 from everstate.kernels.rows import KEY, OFF, OP, SYSTEM, TOMBSTONE, TS
 from everstate.topology.nodes import Kind, Source
 
@@ -25,7 +26,7 @@ def decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
         ledger: Takes what cannot be decoded, and counts what a stream leaves out.
     """
     table = node.kind is Kind.TABLE
-    found = decode_records(records, key=node.key, schema=node.declared, fmt=node.format, table=table)
+    found = decode_records(records, key=node.topic_key, schema=node.declared, fmt=node.format, table=table)
     if found.bad.height:
         bad = found.bad.rename({"offset": OFF, "ts": TS, "key": KEY})
         ledger.dead(bad, bad["reason"], node)
@@ -33,6 +34,8 @@ def decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame
     rows = found.rows.hstack([pl.Series(OP, [1], dtype=pl.Int8).new_from_index(0, found.rows.height)])
     extra = [TOMBSTONE] if table else []
     rows = rows[[*SYSTEM, *extra, *node.schema.names]]
+    if node.windows is not None:  # only on the topic: inside, equal keys are equal bytes
+        rows = rows.with_columns(rewritten(rows[KEY], node.topic_key, node.key).alias(KEY))
     return rows if node.time is None else _dated(node, node.time, rows, ledger)
 
 

@@ -34,6 +34,11 @@ _BARE: Final = r"([-0-9a-z]+)"
 
 def encode_keys(frame: pl.DataFrame, spec: KeySpec) -> pl.Series:
     """The keys of rows as bytes; null where a part of the key is null."""
+    if spec.windows is not None:
+        bounds = zip(*(frame.get_column(name).to_list() for name in spec.names[-2:]), strict=True)
+        inner = encode_keys(frame, spec.group).to_list()
+        found = [None if key is None else key + spec.windows.bounds(*at) for key, at in zip(inner, bounds, strict=True)]
+        return pl.Series("key", found, dtype=pl.Binary)
     if not spec.composite:
         name, type_ = spec.names[0], spec.types[0]
         if type_.name == "bytes":
@@ -54,6 +59,9 @@ def decode_keys(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], p
     Returns:
         The key's columns by name, null where the key is null or bad; and where it is bad: true or false, never null.
     """
+    if spec.windows is not None:
+        columns = pl.DataFrame(schema=dict(zip(spec.names, spec.dtypes, strict=True))).clear(len(keys))
+        return _one_by_one(keys, keys.is_not_null().arg_true(), columns, spec)
     if not spec.composite and spec.types[0].name == "bytes":
         return {spec.names[0]: keys.alias(spec.names[0])}, nowhere(len(keys))
     if spec.width is not None:
@@ -81,6 +89,11 @@ def _numbers(keys: pl.Series, spec: KeySpec) -> tuple[dict[str, pl.Series], pl.S
     good = keys.is_not_null()
     bad = good & ~places
     return {name: whole.scatter(places.arg_true(), found.cast(type_.polars))}, bad.alias("bad")
+
+
+def rewritten(keys: pl.Series, spec: KeySpec, other: KeySpec) -> pl.Series:
+    """Keys in another form of the same columns."""
+    return encode_keys(pl.DataFrame(decode_keys(keys, spec)[0]), other)
 
 
 def nowhere(rows: int) -> pl.Series:

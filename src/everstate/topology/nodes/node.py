@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from everstate.location import Location
     from everstate.schema.keys import KeySpec
     from everstate.schema.schema import Schema
+    from everstate.schema.windowed_keys import WindowedKeys
     from everstate.topology.functions import Function
     from everstate.topology.nodes.processor import Exit
 
@@ -107,6 +108,17 @@ class Node:
     def sides(self) -> tuple[Side, ...]:
         """The further topics that it writes to."""
         return ()
+
+    @property
+    def topic_key(self) -> KeySpec:
+        """The key as it is written on its topic."""
+        return self.key
+
+    @property
+    def window_keys(self) -> WindowedKeys | None:
+        """How Kafka Streams would write its keys; None if they are not those of windows."""
+        kept = len(self.inputs) > 0 and not self.traits.regroups and self.inputs[0].key == self.key
+        return self.inputs[0].window_keys if kept else None
 
     @property
     def values(self) -> Schema:

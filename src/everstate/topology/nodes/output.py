@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from everstate.topology.nodes.node import Kind, Node, Side
@@ -10,7 +10,9 @@ from everstate.topology.traits import Need, Traits
 
 if TYPE_CHECKING:
     from everstate.formats.descriptions import Format
+    from everstate.schema.keys import KeySpec
     from everstate.schema.schema import Schema
+    from everstate.schema.windowed_keys import WindowedKeys
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,6 +23,7 @@ class Output(Node):
         topic: Where it goes; also the output's name.
         format: How its values are written.
         partitions: Partitions of the topic if it must be created; None takes the most of the sources.
+        windows: Its keys are those of windows, and are written as Kafka Streams does; None for Everstate's own.
         routes: By the name of a processor's side, the topic that its rows go to.
     """
 
@@ -31,6 +34,12 @@ class Output(Node):
     format: Format
     partitions: int | None
     routes: tuple[tuple[str, str], ...] = ()
+    windows: WindowedKeys | None = None
+
+    @property
+    def topic_key(self) -> KeySpec:
+        """The key as it is written on its topic."""
+        return replace(self.key, windows=self.windows)
 
     @property
     def sides(self) -> tuple[Side, ...]:

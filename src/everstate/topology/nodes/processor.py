@@ -85,6 +85,11 @@ class Routed:
     record: Schema
     format: Format = "json"
 
+    @property
+    def topic_key(self) -> KeySpec:
+        """The key as it is written."""
+        return self.key
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Process(Node):

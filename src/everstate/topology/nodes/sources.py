@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from everstate.topology.nodes.node import Node
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from everstate.formats.descriptions import Format
+    from everstate.schema.keys import KeySpec
     from everstate.schema.schema import Schema
+    from everstate.schema.windowed_keys import WindowedKeys
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,6 +31,7 @@ class Source(Node):
         on_missing_time: What becomes of a row for which it gives none: "record" takes the record's timestamp all the
             same; None makes it a dead letter.
         idle_after: After how long a partition without new records is passed over; None for never.
+        windows: The keys on the topic are those of windows as Kafka Streams writes them; None for Everstate's own.
     """
 
     operation: ClassVar[str] = "source"
@@ -41,6 +44,17 @@ class Source(Node):
     time: pl.Expr | None = None
     on_missing_time: str | None = None
     idle_after: str | None = None
+    windows: WindowedKeys | None = None
+
+    @property
+    def topic_key(self) -> KeySpec:
+        """The key as it is written on its topic."""
+        return replace(self.key, windows=self.windows)
+
+    @property
+    def window_keys(self) -> WindowedKeys | None:
+        """Those of its topic."""
+        return self.windows
 
     @property
     def endpoint(self) -> str:

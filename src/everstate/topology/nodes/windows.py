@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from everstate.schema.durations import milliseconds
+from everstate.schema.windowed_keys import WindowedKeys
 from everstate.topology.nodes.grouping import Aggregate, Fold, Grouping
 from everstate.topology.nodes.node import Kind, Side
 from everstate.topology.traits import Traits
@@ -52,6 +53,11 @@ class Spanned(Grouping):
     def advance_ms(self) -> int:
         """From start to start, in milliseconds."""
         return self.size_ms if self.advance is None else milliseconds(self.advance)
+
+    @property
+    def window_keys(self) -> WindowedKeys | None:
+        """Of its own windows."""
+        return WindowedKeys(None if self.session else self.size_ms)
 
     @property
     def session(self) -> bool:
