@@ -117,6 +117,11 @@ WRONG_WINDOWS: list[Wrong] = [
     ("expire after a number", DefinitionError, lambda: orders().expire(after=7)),
     ("expire by an unknown clock", DefinitionError, lambda: orders().expire(after="7d", clock="sun")),
     ("expire of a stream", AbsentError, lambda: events().expire(after="7d")),
+    ("Kafka's keys without windows", DefinitionError, lambda: _kafka_keys(orders())),
+    ("Kafka's keys under another key", DefinitionError, lambda: _kafka_keys(_counted().rekey(n=col("n")))),
+    ("keys of an unknown form", DefinitionError, lambda: _counted().to("out", key_format="avro")),
+    ("Kafka's keys of no window", SchemaError, lambda: _read_windows()),
+    ("Kafka's keys without a group", SchemaError, lambda: _read_windows(("start", "end"), es.tumbling("5m"))),
     ("suppress without anything", DefinitionError, lambda: orders().suppress()),
     ("suppress until some day", DefinitionError, lambda: orders().suppress(until="some day")),
     ("suppress until the close of nothing", UnsupportedError, lambda: orders().suppress(until="close")),
@@ -158,7 +163,18 @@ def _named(name: str) -> Any:
     return events().group_by(col("customer").alias(name)).window(es.tumbling("5m")).agg(n=es.count())
 
 
+def _kafka_keys(flow: Any) -> Any:
+    return flow.to("out", key_format="kafka-windowed")
+
+
+def _read_windows(key: Any = ("customer", "start", "end"), key_format: Any = "5m") -> Any:
+    return shop.shop().table("t", key=key, schema={"n": int}, key_format=key_format)
+
+
 RIGHT_WINDOWS = [
+    ("Kafka's keys of windows", lambda: _kafka_keys(_counted().filter(col("n") > 1))),
+    ("Kafka's keys of a table's sessions", lambda: _kafka_keys(_daily())),
+    ("Kafka's keys read", lambda: _kafka_keys(_read_windows(key_format=es.session("5m")))),
     ("window of a timedelta", lambda: _window(es.tumbling(timedelta(minutes=5), grace=timedelta(0))).agg(n=es.count())),
     ("window kept as long as grace", lambda: _window(es.tumbling("5m", grace="1h"), keep="60m").agg(n=es.count())),
     ("window of a table by a column", lambda: _of_table(time=col("amount").cast(int)).agg(n=es.count())),
