@@ -61,6 +61,26 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(batches, partitions, draw(st.sampled_from(sorted(IDS))), draw(st.sampled_from([1, 4, 10])))
 
 
+#: Histories that are played side by side: each is an id of its own, and all go by the time of the same partitions.
+SIDE_BY_SIDE = 20
+
+
+def side_by_side(seed: int) -> Case:
+    """Many histories as one."""
+    chance = random.Random(seed)
+    partitions, now, batches, number = chance.randint(1, 4), 0, [[]], 0
+    for _ in range(chance.randint(5, 15)):
+        for name in range(SIDE_BY_SIDE):
+            ts = max(0, now + chance.randint(-15, 6))
+            key = chance.choice(["a", "b", None])
+            batches[-1].append(Row(chance.randrange(partitions), key, chr(ord("A") + name), ts, number))
+            number += 1
+        if chance.random() < 0.25:
+            batches.append([])
+        now += chance.randint(0, 6)
+    return Case(batches, partitions, chance.choice(["column", "expression"]), chance.choice([1, 4, 10]))
+
+
 def identity(row: Row, by: str) -> Any:
     return {
         "column": row.id,
@@ -128,6 +148,16 @@ def test_dedup_equals_the_model_live_and_recalculated(case, seed):
     driver.upgrade(service(case, factor=3))
     compare(driver, case, 3, "recalculated")
     PLAYED["dedup"] += 1
+
+
+@examples(100, 25)
+@given(st.integers(0, 10**6))
+def test_dedup_of_many_histories_side_by_side_equals_the_model(seed):
+    case = side_by_side(seed)
+    driver = played(case, random.Random(seed).choice([1, 3]))
+    compare(driver, case, 1, "side by side")
+    assert driver.counts("first") == expected(case)[1]
+    PLAYED["dedup"] += SIDE_BY_SIDE
 
 
 @pytest.mark.parametrize("reached", range(18))

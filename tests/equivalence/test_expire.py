@@ -152,6 +152,32 @@ def test_expire_equals_the_model_live_and_recalculated(case, seed):
     PLAYED["expire"] += 1
 
 
+#: Histories that are played side by side: each is a key of its own, and all go by the time of the same partitions.
+SIDE_BY_SIDE = 20
+
+
+def side_by_side(seed: int) -> Case:
+    """Many histories as one."""
+    chance = random.Random(seed)
+    now, batches = 0, [[]]
+    for _ in range(chance.randint(5, 12)):
+        for key in range(SIDE_BY_SIDE):
+            if chance.random() < 0.6:
+                ts = max(0, now + chance.randint(-15, 6))
+                batches[-1].append(Row(chr(ord("A") + key), chance.choice([None, 1, 1, 2, 3, 4]), ts))
+        if chance.random() < 0.3:
+            batches.append([])
+        now += chance.randint(0, 6)
+    return Case(batches, chance.randint(1, 3), chance.choice([1, 3]), chance.choice([1, 4, 10, 20]))
+
+
+@examples(100, 25)
+@given(st.integers(0, 10**6))
+def test_expire_of_many_histories_side_by_side_equals_the_model(seed):
+    played(side_by_side(seed))
+    PLAYED["expire"] += SIDE_BY_SIDE
+
+
 def test_a_key_that_expired_comes_back_with_a_longer_time_and_goes_with_a_shorter_one():
     driver = es.testing.Driver(service(after=10))
     driver.send("in", "a", {"n": 1, "kind": "odd"}, ts=0)

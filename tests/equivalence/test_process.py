@@ -297,3 +297,54 @@ def test_process_equals_the_model_live(rows, seed):
         send(driver, case.batches)
         compare(driver, case, "", f"cut {number}")
         PLAYED["process"] += 1
+
+
+#: Histories that are played side by side: each is a key of its own, and all go by the time of the same partitions.
+SIDE_BY_SIDE = 20
+WORDS = (
+    "show",
+    "aside",
+    "forget",
+    "fail",
+    "result",
+    "set {n}",
+    "append {n}",
+    "put {x} {n}",
+    "remove {x}",
+    "cancel {t}",
+)
+
+
+def side_by_side(seed: int) -> Case:
+    """Many histories as one."""
+    chance = random.Random(seed)
+    partitions, now, rows = chance.randint(1, 4), 0, []
+    for _ in range(chance.randint(4, 12)):
+        for key in range(SIDE_BY_SIDE):
+            words = chance.choices([*WORDS, *("timer {t} {at}",) * 3], k=chance.randint(0, 4))
+            does = tuple(
+                word.format(
+                    n=chance.randrange(4), x=chance.choice("xyz"), t=chance.choice(NAMES), at=chance.randint(-4, 25)
+                )
+                for word in words
+            )
+            ts = max(0, now + chance.randint(-12, 6))
+            rows.append(Row(chance.randrange(partitions), chr(ord("A") + key), ts, len(rows), does))
+        now += chance.randint(0, 7)
+    return Case([rows], partitions)
+
+
+@examples(100, 25)
+@given(st.integers(0, 10**6))
+def test_process_of_many_histories_side_by_side_equals_the_model(seed):
+    case = cut(side_by_side(seed), seed)
+    size = -(-len(case.batches) // 4)  # few micro-batches: each costs the same, whatever is in it
+    batches = [
+        [row for batch in case.batches[first : first + size] for row in batch]
+        for first in range(0, len(case.batches), size)
+    ]
+    case = case._replace(batches=batches)
+    driver = es.testing.Driver(service(), partitions=case.partitions, shards=random.Random(seed).choice([1, 3]))
+    send(driver, case.batches)
+    compare(driver, case, "", "side by side")
+    PLAYED["process"] += SIDE_BY_SIDE

@@ -60,6 +60,23 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(rows, partitions, how, before, after, draw(st.sampled_from([0, 0, 2, 7])))
 
 
+#: Histories that are played side by side: each is a key of its own, and all go by the time of the same partitions.
+SIDE_BY_SIDE = 20
+
+
+def side_by_side(seed: int) -> Case:
+    """Many histories as one."""
+    chance = random.Random(seed)
+    partitions, now, rows = chance.randint(1, 2), 0, []
+    for _ in range(chance.randint(5, 15)):
+        for key in range(SIDE_BY_SIDE):
+            ts = max(0, now + chance.randint(-12, 6))
+            rows.append(Row(chance.randrange(2), chance.randrange(partitions), chr(0x100 + key), ts, len(rows)))
+        now += chance.randint(0, 7)
+    before, after = chance.choice([(0, 0), (5, 5), (0, 9), (9, 0), (3, 6)])
+    return Case(rows, partitions, chance.choice(["inner", "left", "outer"]), before, after, chance.choice([0, 0, 2, 7]))
+
+
 def expected(case: Case) -> tuple[Counter[Any], dict[Any, int], int]:
     """What comes out, (key, left, right); how many of these count in each window; how many rows were too late."""
     times: dict[tuple[int, int], int] = {}
@@ -149,3 +166,11 @@ def test_joins_of_streams_cut_in_any_way_equal_the_model(case, seed):
     compare(play(case, chance.choice([1, 3]), chance, 1), case, "one micro-batch")
     compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 6)), case, "several micro-batches")
     PLAYED["joins of streams"] += 1
+
+
+@examples(100, 25)
+@given(st.integers(0, 10**6))
+def test_joins_of_many_histories_side_by_side_equal_the_model(seed):
+    case, chance = side_by_side(seed), random.Random(seed)
+    compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 5)), case, "side by side")
+    PLAYED["joins of streams"] += SIDE_BY_SIDE

@@ -156,6 +156,41 @@ def test_suppress_equals_the_model_and_a_cutover_publishes_what_is_held_back(cas
     PLAYED["suppress"] += 1
 
 
+#: Histories that are played side by side: each is a key of its own, and all go by the time of the same partitions.
+SIDE_BY_SIDE = 20
+
+
+def side_by_side(seed: int) -> Case:
+    """Many histories as one."""
+    chance = random.Random(seed)
+    now, batches = 0, [[]]
+    for _ in range(chance.randint(5, 12)):
+        for key in range(SIDE_BY_SIDE):
+            if chance.random() < 0.5:
+                ts = max(0, now + chance.randint(-6, 4))
+                batches[-1].append(Row(chr(ord("A") + key), chance.choice([None, 0, 1, 2]), ts))
+        if chance.random() < 0.3:
+            batches.append([])
+        now += chance.randint(0, 5)
+    until, shards = chance.choice([0, 1, 5, 12]), chance.choice([1, 3])
+    most = chance.choice([None, 1, 5]) if shards == 1 else None
+    return Case(batches, chance.randint(1, 3), shards, until, most)
+
+
+@examples(100, 25)
+@given(st.integers(0, 10**6))
+def test_suppress_of_many_histories_side_by_side_equals_the_model(seed):
+    case = side_by_side(seed)
+    driver = es.testing.Driver(service(case), partitions=case.partitions, shards=case.shards)
+    model = Model(case)
+    for number, batch in enumerate(case.batches):
+        send(driver, batch, case.partitions)
+        if batch:
+            model.take(batch)
+        compare(driver, model.shown, 1, f"batch {number}")
+    PLAYED["suppress"] += SIDE_BY_SIDE
+
+
 @examples(100, 30)
 @given(cases(), st.integers(0, 10**6))
 def test_suppress_cut_in_any_way_comes_to_the_same_table(case, seed):

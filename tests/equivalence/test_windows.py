@@ -68,6 +68,27 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(rows, partitions, shape, size, advance, grace, keep, draw(st.booleans()))
 
 
+#: Histories that are played side by side: each is a group of its own, early and late in its own way, and all of them go
+#: by the time of the same partitions.
+SIDE_BY_SIDE = 20
+
+
+def side_by_side(shape: str, seed: int) -> Case:
+    """Many histories as one."""
+    chance = random.Random(seed)
+    size, lanes = chance.choice([1, 4, 5, 10]), chance.randint(1, 4)
+    grace = chance.choice([0, 0, 1, 7])
+    now, rows = 0, []
+    for _ in range(chance.randint(5, 20)):
+        for number in range(SIDE_BY_SIDE):
+            ts = max(0, now + chance.randint(-12, 6))
+            rows.append(Row(chance.randrange(lanes), chr(0x100 + number), ts, chance.choice([None, *range(-3, 10)])))
+        now += chance.randint(0, 7)
+    advance = chance.choice([step for step in (1, 2, 3, 4, size) if step <= size])
+    keep = chance.choice([None, None, grace + 1, 20])
+    return Case(rows, lanes, shape, size, advance, grace, keep, chance.random() < 0.5)
+
+
 class Counted(NamedTuple):
     """A row that may count, in the order of results: its time and position, its partition's stream time, its amount."""
 
@@ -223,6 +244,15 @@ def test_windows_cut_in_any_way_equal_the_model(shape, case, seed):
     compare(play(case, chance.choice([1, 3]), chance, 1), case, "one micro-batch")
     compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 6)), case, "several micro-batches")
     PLAYED["windows"] += 1
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@examples(25, 5)
+@given(st.integers(0, 10**6))
+def test_windows_of_many_histories_side_by_side_equal_the_model(shape, seed):
+    case, chance = side_by_side(shape, seed), random.Random(seed)
+    compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 5)), case, "side by side")
+    PLAYED["windows"] += SIDE_BY_SIDE
 
 
 @examples(200, 30)
