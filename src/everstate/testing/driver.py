@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, whole_number
-from everstate.dsl.service import Service
 from everstate.errors import ConfigurationError, DefinitionError
 from everstate.errors.calls import explained_class
 from everstate.generations.deploy.options import Wishes
 from everstate.location import caller
 from everstate.plan.guards import Policy
 from everstate.schema.topic_names import check_topic_name
-from everstate.testing.arguments import are_headers, output_names
+from everstate.testing.arguments import are_headers, output_names, require_service
 from everstate.testing.deployment import Deployment, seen
 from everstate.testing.schemas import Schemas
 from everstate.testing.topics import Sent
@@ -34,7 +33,7 @@ from everstate.testing.topics import Sent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from everstate.location import Location
+    from everstate.dsl.service import Service
     from everstate.log.descriptions import Record
     from everstate.plan.actions import Plan
 
@@ -379,15 +378,3 @@ class Driver(Guiding):
         waiting, self._waiting = self._waiting, {}
         for topic, sent in waiting.items():
             self._deployment.topics.send(topic, sent)
-
-
-def require_service(service: object, location: Location | None) -> None:
-    """Refuse what is no service, such as one of its tables or its name.
-
-    Raises:
-        ConfigurationError: If it is none.
-    """
-    if not isinstance(service, Service):
-        raise ConfigurationError(
-            f"expected a service, got {shown(service)}", location=location, hint="Pass what es.Service(name) returned."
-        )

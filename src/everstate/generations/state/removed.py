@@ -62,14 +62,13 @@ def held_back(table: pl.DataFrame, topic: pl.DataFrame, removals: pl.DataFrame) 
 
 
 def _is_old(cause: bytes | None, ts: int, read: bytes | None, removed_ts: int) -> bool:
-    """Whether the owner had read the input that has caused a row when its key was removed."""
-    if cause is None:
-        return True  # it is as old as the generation, which began before anything was removed
+    """Whether the owner had read the input that has caused a row when its key was removed.
+
+    The time has to tell of a row that was made before anything was removed, and of an input that nobody read then.
+    """
     known: Vector = {} if read is None else vectors.from_json(read.decode())
-    topic, partition, offset = cause_of(cause)
-    if topic not in known:
-        return ts <= removed_ts  # nobody has read that input yet, so its time has to tell
-    return offset < known[topic].get(partition, 0)
+    topic, partition, offset = ("", 0, 0) if cause is None else cause_of(cause)
+    return offset < known[topic].get(partition, 0) if topic in known else ts <= removed_ts
 
 
 def _header(headers: list[dict[str, object]] | None, name: str) -> bytes | None:
