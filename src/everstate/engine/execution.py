@@ -90,22 +90,22 @@ class SparkExecution:
     ) -> None:
         self.output = output
         self._folder = folder
-        self._spark, self._cores, self._settings, self._log = spark, cores, settings, log
+        self._spark, self._cores, self._settings = spark, cores, settings
         self._query: StreamingQuery | None = None
+        self._once = False
         self._backoff = Backoff(settings.restarts)
         self._watchdog = Watchdog(settings.stall_timeout, lambda: work_of(java_process()))
         self._began = self._watched = self._looked = 0.0
         self._due: float | None = None
-        self._once, self._done = False, 0
+        self._done = 0
+        self._log = log
         generation = output.generation
-        used = (*output.unit.topics, *(() if closed else output.unit.written))
-        self._topics = {topic: known for topic, known in generation.topics.items() if topic in used}
-        self._position = _position(log, output)
-        unit = _unit(log, output, closed=closed, effects=effects)
+        self._topics = _ids(generation, *output.unit.topics, *(() if closed else output.unit.written))
+        self._position = _begins(output, log)
+        unit = _while_built(output.unit, log, effects=effects) if closed else output.unit
         timing = Timing.of(unit)
         stops = log.order(unit.service, output.name, unit.topics) if closed and timing.matters else None
-        repeated = suited(stops, timing) if stops is not None and timing.ordered else None
-        job = _job(unit, generation, log, closed=closed, vectors=repeated, migration=migration)
+        job = _job(unit, generation, log, closed=closed, vectors=_repeated(stops, timing), migration=migration)
         self._plan = QueryPlan(
             job=job,
             topics=unit.topics,
@@ -121,7 +121,7 @@ class SparkExecution:
             tables=kept_tables(unit),
             checked_ms=wall_clock(),
             past=past_of(output, log, self._position, closed=closed),
-            ids={topic: known for topic, known in generation.topics.items() if topic in unit.topics},
+            ids=_ids(generation, *unit.topics),
         )
         self._sink = Sink(
             job=job,
@@ -314,17 +314,25 @@ class SparkExecution:
         return bool(query.status["isTriggerActive"])
 
 
-def _position(log: Log, output: PreparedOutput) -> Vector:
-    """How far an output has read its sources."""
-    generation = output.generation
-    last = log.last_commit(output.unit.service, output.name, generation.name)
-    return last.end if last is not None else generation.initial
+def _ids(generation: Generation, *topics: str) -> dict[str, str]:
+    """The ids of these topics, as far as the generation has noted them."""
+    return {topic: known for topic, known in generation.topics.items() if topic in topics}
 
 
-def _unit(log: Log, output: PreparedOutput, *, closed: bool, effects: bool) -> Unit:
-    """What is run: of a generation that is built, without side effects, and with what removals ask of it."""
-    unit = silenced(output.unit) if closed and not effects else output.unit
-    return built(unit, caused=has_removals(log, unit)) if closed else unit
+def _begins(output: PreparedOutput, log: Log) -> Vector:
+    """Where in its sources a generation goes on."""
+    last = log.last_commit(output.unit.service, output.name, output.generation.name)
+    return last.end if last is not None else output.generation.initial
+
+
+def _repeated(stops: Stops | None, timing: Timing) -> Stops | None:
+    """The recorded micro-batches whose order counts; None for none."""
+    return suited(stops, timing) if stops is not None and timing.ordered else None
+
+
+def _while_built(unit: Unit, log: Log, *, effects: bool) -> Unit:
+    """A unit as it runs for a generation that is being built."""
+    return built(unit if effects else silenced(unit), caused=has_removals(log, unit))
 
 
 def _job(

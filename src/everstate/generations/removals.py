@@ -166,7 +166,10 @@ def due(log: Log, service: Service, now_ms: int) -> tuple[pl.DataFrame, int]:
 
 
 def _partitions(log: Log, unit: Unit) -> list[tuple[str, int]]:
-    return [(topic, number) for topic, ends in log.end_offsets(unit.topics).items() for number in sorted(ends)]
+    """The partitions that have records; the service passes over the others after a minute."""
+    begins = log.begin_offsets(unit.topics)
+    ends = log.end_offsets(unit.topics)
+    return [(topic, n) for topic, places in ends.items() for n in sorted(places) if begins[topic][n] < places[n]]
 
 
 def _pieces(log: Log, unit: Unit) -> Iterator[Piece]:

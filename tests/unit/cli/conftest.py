@@ -12,6 +12,7 @@ from everstate.cli.commands.copy import copy
 from everstate.cli.commands.export import export
 from everstate.cli.commands.produce import produce
 from everstate.cli.commands.status import status
+from everstate.cli.commands.tombstone import tombstone
 from everstate.cli.commands.topic import topic_app
 
 
@@ -31,6 +32,7 @@ def everstate(tmp_path):
     app.command()(copy)
     app.command()(export)
     app.command()(status)
+    app.command()(tombstone)
     runner = CliRunner()
 
     def run(*arguments: str, stdin: str | bytes = "", fails: bool = False):
