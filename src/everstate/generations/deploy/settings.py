@@ -267,6 +267,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "approval": str,
     "tombstone_share": float,
     "tombstone_least": int,
+    "publishers": int,
     "full_compiler": _truth,
 }
 

@@ -47,6 +47,8 @@ def test_settings_unknown_name_lists_those_there_are():
         ("log_level", "loud"),
         ("heartbeat", 0),
         ("shards", "two"),
+        ("publishers", 0),
+        ("publishers", "some"),
         ("full_compiler", "perhaps"),
     ],
 )
@@ -71,3 +73,11 @@ def test_settings_page_names_every_setting():
     for name in Settings.__dataclass_fields__:
         assert f"`{name}`" in text, name
         assert f"EVERSTATE_{name.upper()}" in text, name
+
+
+@pytest.mark.parametrize("name", sorted(Settings.__dataclass_fields__))
+def test_settings_of_the_environment_are_all_understood(name):
+    given = {"state_dir": "/x", "scratch_dir": "/x", "memory": "1g", "log_level": "info", "approval": "fail"}
+    given |= {"master": "spark://host:7077", "full_compiler": "yes", "tombstone_share": "0.5"}
+    resolved = Settings.resolve(environment={f"EVERSTATE_{name.upper()}": given.get(name, "7")})
+    assert getattr(resolved, name) != getattr(Settings(), name)

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from everstate.errors import LogError
+from everstate.log.kafka import clients
+from everstate.log.kafka.clients import Clients, told
+from everstate.log.kafka.settings import ClientSettings
+from everstate.log.kafka.topics import Topics
+
+
+class Admin:
+    """A cluster of some brokers that keep so many copies of transactions, or of topics."""
+
+    def __init__(self, brokers, copies, *, there=False):
+        self.brokers, self.copies, self.asked = brokers, copies, 0
+        self.error = None if there else "unknown"
+
+    def list_topics(self, *, topic, timeout):
+        del timeout
+        self.asked += 1
+        return SimpleNamespace(
+            brokers=dict.fromkeys(range(self.brokers)), topics={topic: SimpleNamespace(error=self.error)}
+        )
+
+    def describe_configs(self, resources, request_timeout):
+        del request_timeout
+        found = {"transaction.state.log.replication.factor": SimpleNamespace(value=str(self.copies))}
+        return {resource: SimpleNamespace(result=lambda _: found) for resource in resources}
+
+
+def connected(admin):
+    made = Clients("host:9092", ClientSettings({}))
+    made.admin = lambda: admin
+    return made
+
+
+@pytest.mark.parametrize("admin", [Admin(3, 3), Admin(1, 1), Admin(2, 3, there=True)])
+def test_transactions_of_a_cluster_that_is_large_enough_are_asked_for_once(admin):
+    made = connected(admin)
+    made.require_transactions()
+    made.require_transactions()
+    assert admin.asked == 1
+
+
+@pytest.mark.parametrize(("brokers", "words"), [(1, "has 1 broker"), (2, "has 2 brokers")])
+def test_transactions_of_a_cluster_that_is_too_small_are_refused_with_both_numbers(brokers, words):
+    with pytest.raises(LogError, match="keeps 3 copies of them") as caught:
+        connected(Admin(brokers, 3)).require_transactions()
+    assert caught.value.message.endswith(words)
+
+
+def test_wait_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch, caplog):
+    with told("waiting for %s", "nothing"):
+        pass
+    monkeypatch.setattr(clients, "_SLOW_S", 0.01)
+    with told("waiting for %s", "something"):
+        threading.Event().wait(0.3)
+    assert [record.getMessage() for record in caplog.records] == ["waiting for something"]
+
+
+@pytest.mark.parametrize(
+    ("copies", "told_of"), [(3, None), (2, "keeps 2 copies of"), (1, "keeps 1 copy of")], ids=["3", "2", "1"]
+)
+def test_few_copies_of_topics_are_told(copies, told_of, monkeypatch, caplog):
+    described = SimpleNamespace(partitions=[SimpleNamespace(replicas=[0] * copies)])
+    monkeypatch.setattr(Topics, "described", lambda _, names: dict.fromkeys(names, described))
+    Topics(connected(Admin(3, 3))).warn_of_few_copies(["one", "other"])
+    assert (told_of in caplog.text) if told_of else caplog.text == ""
