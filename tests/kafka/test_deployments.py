@@ -10,7 +10,8 @@ import pytest
 from everstate.errors import LogError
 from everstate.log import TopicConfig
 from everstate.log.crash import Crash
-from everstate.log.kafka import KafkaLog
+from everstate.log.kafka import KafkaLog, shares
+from tests.kafka.test_publishers import POINTS as SHARES
 from tests.simulation.world import World
 
 pytestmark = [pytest.mark.kafka]
@@ -78,6 +79,38 @@ def test_deployment_that_dies_anywhere_is_finished_by_the_next_process(world, po
     world.send(3)
     assert world.deploy(2) == "done"
     world.check(2)
+
+
+@pytest.mark.parametrize(
+    ("point", "publishers", "version"),
+    [
+        (("kafka.share.after_transaction", 1), 1, 2),
+        *(
+            pytest.param((point, hit), publishers, version, marks=pytest.mark.long)
+            for point, hits in SHARES.items()
+            for hit in range(1, hits + 1)
+            for publishers, version in ((1, 1), (2, 2), (3, 1))
+        ),
+    ],
+)
+def test_batch_of_several_publishers_that_dies_is_finished_by_this_version_or_the_next_with_more_or_fewer(
+    world, monkeypatch, point, publishers, version
+):
+    monkeypatch.setattr(shares, "WORTH", 1)
+    present, process = [2], ProcessLog.process
+
+    def spread(log, holder):
+        found = process(log, holder)
+        found.spread(present[0], lambda parts: [found.send(part) for part in parts])
+        return found
+
+    monkeypatch.setattr(ProcessLog, "process", spread)
+    assert world.deploy(1, point) == "died"
+    present[0] = publishers
+    for _ in range(2):
+        world.send(3)
+        assert world.deploy(version) == "done"
+        world.check(version)
 
 
 @pytest.mark.parametrize(
