@@ -11,7 +11,7 @@ from everstate.errors import LogError
 from everstate.log import TopicConfig
 from everstate.log.crash import Crash
 from everstate.log.kafka import KafkaLog, shares
-from tests.kafka.test_publishers import POINTS as SHARES
+from tests.kafka.points import SHARES
 from tests.simulation.world import World
 
 pytestmark = [pytest.mark.kafka]

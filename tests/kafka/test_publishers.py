@@ -21,20 +21,12 @@ from everstate.log.kafka import shares
 from everstate.log.kafka.clients import Clients
 from everstate.log.kafka.staging import Place
 from tests.kafka.conftest import batch, frame, table
+from tests.kafka.points import SHARES
 
 pytestmark = [pytest.mark.kafka]
 
 PARTITIONS = 4
-#: Each is met by a batch of two publishers; the ones in the middle by both of them.
-POINTS = {
-    "log.commit.inside_transaction": 1,
-    "log.commit.after_transaction": 1,
-    "kafka.shares.before": 1,
-    "kafka.share.inside_transaction": 2,
-    "kafka.share.after_transaction": 2,
-    "kafka.shares.after": 1,
-}
-CRASHES = [(point, hit) for point, hits in POINTS.items() for hit in range(1, hits + 1)]
+CRASHES = [(point, hit) for point, hits in SHARES.items() for hit in range(1, hits + 1)]
 ROWS = [(f"k{number}", "1") for number in range(40)]
 
 
@@ -124,7 +116,7 @@ def test_process_that_dies_between_publishers_is_followed_by_one_that_sends_what
     assert log.last_commit("service", "output").batch_id == 2
 
 
-@pytest.mark.parametrize("hit", [1, 2])
+@pytest.mark.parametrize("hit", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_batch_that_comes_again_with_other_content_when_a_part_was_sent_is_corrected(process, hit):
     log, lease = process(2)
     log.commit(*batch(log, lease, {"totals": ROWS}, 0))
@@ -142,6 +134,7 @@ def test_batch_that_comes_again_with_other_content_when_a_part_was_sent_is_corre
     assert table(log, "totals") == dict(more)
 
 
+@pytest.mark.long
 def test_stream_of_which_a_part_was_sent_takes_other_content_only_where_nothing_was(process):
     log, lease = process(2)
     with intercepted(crash_at("kafka.share.after_transaction")), pytest.raises(Crash):
@@ -181,7 +174,7 @@ def test_generation_that_takes_over_from_one_that_died_between_publishers_finish
     assert published(log, "events") == pairs(ROWS)
 
 
-@pytest.mark.parametrize("topic", ["events", "totals"])
+@pytest.mark.parametrize("topic", ["events", pytest.param("totals", marks=pytest.mark.long)])
 def test_rest_of_a_batch_whose_files_are_gone_stops_a_stream_and_is_compared_for_a_table(process, topic):
     log, lease = process(2)
     with intercepted(crash_at("kafka.share.after_transaction")), pytest.raises(Crash):
@@ -244,6 +237,7 @@ def test_task_that_is_replaced_in_the_middle_of_its_transaction_sends_nothing(pr
     assert published(successor, "events") == pairs(ROWS)
 
 
+@pytest.mark.long
 def test_task_of_a_batch_that_was_corrected_meanwhile_sends_nothing(process, opened):
     log, lease = process(2)
     taken, _ = shares_of(log, lease, 0)
@@ -270,6 +264,7 @@ def test_share_that_takes_too_long_is_undone_by_the_broker_and_sent_again(proces
     assert published(log, "events") == published(log, "totals") == pairs(ROWS)
 
 
+@pytest.mark.long
 def test_files_that_are_still_to_be_sent_are_kept_however_old_they_are(process, monkeypatch):
     log, lease = process(2)
     _, (_, staged) = shares_of(log, lease, 0)
