@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from everstate.dsl.service import Service
 from everstate.errors import ConfigurationError
@@ -10,11 +10,8 @@ from everstate.kernels.records.typed_rows import DeclaredForm
 from everstate.schema.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import polars as pl
 
-    from everstate.formats.descriptions import Format
     from everstate.kernels.records.typed_rows import Rows
     from everstate.schema.types import DataType
     from everstate.topology.nodes import Output, Routed, Source
@@ -40,13 +37,18 @@ def columns_of(form: Form) -> dict[str, pl.DataType]:
     return {name: type_.polars for name, type_ in form.types.items()}
 
 
-def declared(topic: str, *, schema: object, key: str | Sequence[str], key_type: object, fmt: Format) -> DeclaredForm:
-    """The form that a caller declares, with the arguments of `Service.table`.
+def declared(topic: str, *, schema: object, **words: Any) -> DeclaredForm:
+    """The form that a caller declares.
+
+    Args:
+        topic: The topic.
+        schema: The value's columns.
+        words: Further arguments of `Service.table`.
 
     Raises:
         DefinitionError: If they cannot be.
     """
-    node = cast("Source", Service("reading").stream(topic, key=key, schema=schema, key_type=key_type, format=fmt).node)
+    node = cast("Source", Service("reading").stream(topic, schema=schema, **words).node)
     return DeclaredForm(node.key, node.declared, node.format)
 
 

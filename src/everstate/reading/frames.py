@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 import polars as pl
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from everstate.log.protocol import Log
     from everstate.reading.forms import Form
     from everstate.reading.spans import Bound, Span
+    from everstate.schema.keys import KeyForm
 
 _BAD: Final = ("error", "skip")
 _CURE: Final = (
@@ -43,6 +44,7 @@ def read_table(  # noqa: PLR0913 - the arguments of `Service.table`, and where
     schema: object = None,
     key: str | Sequence[str] = "key",
     key_type: object = str,
+    key_format: KeyForm = "text",
     format: Format = "json",  # noqa: A002 - the word users know
     metadata: bool = False,
     bad: Literal["error", "skip"] = "error",
@@ -57,6 +59,7 @@ def read_table(  # noqa: PLR0913 - the arguments of `Service.table`, and where
             records, and the key is the column `key`.
         key: The key's column or columns, where there is a schema.
         key_type: The key's type, where the schema does not name the key column.
+        key_format: How keys are written: "text" or "number".
         format: "json", "string" or "bytes", where there is a schema.
         metadata: Add `$timestamp`, `$partition` and `$offset`.
         bad: What happens where a record cannot be decoded: "error", or "skip" it with a warning that says how many.
@@ -75,7 +78,8 @@ def read_table(  # noqa: PLR0913 - the arguments of `Service.table`, and where
     """
     _check(schema, service, metadata=metadata, bad=bad)
     with opened(log, service) as source:
-        declared = _declared(topic, service, schema, key, key_type, format)
+        words: _Words = {"key": key, "key_type": key_type, "key_format": key_format, "format": format}
+        declared = _declared(topic, service, schema, words)
         latest = source.latest(topic)
         form = declared or inferred([latest])
         frame = _decoded(form, [latest], topic, bad).drop(DELETED)
@@ -91,6 +95,7 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
     schema: object = None,
     key: str | Sequence[str] = "key",
     key_type: object = str,
+    key_format: KeyForm = "text",
     format: Format = "json",  # noqa: A002 - the word users know
     start: Bound = None,
     end: Bound = None,
@@ -110,6 +115,7 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
         schema: The value's columns; without it and a service they are inferred.
         key: The key's column or columns.
         key_type: The key's type.
+        key_format: "text" or "number".
         format: "json", "string" or "bytes".
         start: The first time (a datetime; text such as "2024-05-01 10:00" in UTC, or "2h" for two hours ago), or the
             first offset: a number for every partition, or a dict by partition.
@@ -130,7 +136,8 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
     _check(schema, service, metadata=metadata, bad=bad)
     _check_numbers(limit, tail)
     with opened(log, service) as source:
-        declared = _declared(topic, service, schema, key, key_type, format)
+        words: _Words = {"key": key, "key_type": key_type, "key_format": key_format, "format": format}
+        declared = _declared(topic, service, schema, words)
         part = spans.span(source, topic, start, end)
         found = partial(_chosen, source, part, limit, tail)
         frame = _decoded(declared or inferred(found()), found(), topic, bad)
@@ -193,16 +200,26 @@ def _check(schema: object, service: Service | None, *, metadata: bool, bad: str)
         )
 
 
-def _declared(
-    topic: str, service: Service | None, schema: object, key: str | Sequence[str], key_type: object, fmt: Format
-) -> Form | None:
+class _Words(TypedDict):
+    """What is said of a topic besides its columns."""
+
+    key: str | Sequence[str]
+    key_type: object
+    key_format: KeyForm
+    format: Format
+
+
+_UNSAID: Final[_Words] = {"key": "key", "key_type": str, "key_format": "text", "format": "json"}
+
+
+def _declared(topic: str, service: Service | None, schema: object, words: _Words) -> Form | None:
     if service is not None:
         return forms.of_service(service, topic)
     if schema is not None:
-        return forms.declared(topic, schema=schema, key=key, key_type=key_type, fmt=fmt)
-    if key != "key" or key_type is not str or fmt != "json":
+        return forms.declared(topic, schema=schema, **words)
+    if words != _UNSAID:
         raise ConfigurationError(
-            "key=, key_type= and format= belong to a schema, and there is none",
+            "key=, key_type=, key_format= and format= belong to a schema, and there is none",
             location=caller(),
             hint="Give the columns with schema=, or leave these out: the key is then the column `key`.",
         )

@@ -201,3 +201,11 @@ def test_log_that_was_passed_stays_open():
     log.create_topic("t")
     es.read_table("t", log=log)
     assert log.topics() == ["t"]
+
+
+def test_read_table_with_keys_that_are_numbers_of_fixed_width(log):
+    log.create_topic("rooms")
+    log.append("rooms", pl.DataFrame({"key": [bytes(7) + b"\7", bytes(8)], "value": [b"1", b"2"]}))
+    words = {"log": log, "schema": int, "key": "room", "key_type": int, "key_format": "number"}
+    assert es.read_table("rooms", **words).rows() == [(0, 2), (7, 1)]
+    assert es.read_stream("rooms", **words)["room"].to_list() == [7, 0]
