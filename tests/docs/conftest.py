@@ -27,7 +27,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 #: Pages of which each is a minute or two of Spark: README.md shows the same commands, and `make long` runs these, too.
-LONG = {"docs/guides/changing-a-service.md", "docs/guides/keeping-history.md", "docs/guides/spark-sources.md"}
+LONG = {
+    "docs/guides/changing-a-service.md",
+    "docs/guides/keeping-history.md",
+    "docs/guides/operations.md",
+    "docs/guides/spark-sources.md",
+}
 TIMEOUT_S = 180
 
 _FENCE = re.compile(r"^(?P<indent>[ ]*)(?P<ticks>```+)(?P<language>[\w+-]*)(?P<attributes>[^`]*)$")

@@ -68,6 +68,12 @@ class SecureBroker:
             **changes,
         }
 
+    def add(self, user: str) -> None:
+        """Let somebody in with the password, without any right."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        change = UserScramCredentialUpsertion(user, info, PASSWORD.encode())
+        self.admin.alter_user_scram_credentials([change])[user].result(30)
+
     def allow(
         self,
         user: str,
@@ -95,11 +101,9 @@ def running(folder: Path, owner: int) -> Iterator[SecureBroker]:
             folder / "broker", owner=owner, port=plain, settings=_settings(keystore, plain, secure, controller)
         )
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-        for user in (USER, OTHER):
-            info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-            change = UserScramCredentialUpsertion(user, info, PASSWORD.encode())
-            admin.alter_user_scram_credentials([change])[user].result(30)
         found = SecureBroker(f"localhost:{secure}", authority, stranger, admin)
+        for user in (USER, OTHER):
+            found.add(user)
         for kind in (ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID, ResourceType.GROUP):
             found.allow(USER, kind, AclOperation.ALL)
         found.allow(USER, ResourceType.BROKER, AclOperation.ALL, "kafka-cluster")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -177,3 +178,69 @@ def test_secrets_of_a_service_are_in_nothing_that_it_writes_or_prints(secure, op
         records = log._reader.read(topic, 0, 0)
         assert records.height
         assert not any(PASSWORD.encode() in (value or b"") for value in records["value"])
+
+
+def rights(service, sources, outputs):
+    """What the guide says that the user of a service needs."""
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
+    table = guide.read_text(encoding="utf-8").partition("## Rights on Kafka")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:2] == "| "]
+    names = {
+        "each source": sources,
+        "each output, and its `.dlq`": [name for output in outputs for name in (output, f"{output}.dlq")],
+        "`__everstate.SERVICE.`": [f"__everstate.{service}."],
+        "`es/SERVICE/`": [f"es/{service}/"],
+    }
+    kinds = {"topic": ResourceType.TOPIC, "transactional id": ResourceType.TRANSACTIONAL_ID}
+    words = {"DescribeConfigs": "DESCRIBE_CONFIGS"}
+    return [
+        (kinds[kind], AclOperation[words.get(word, word.upper())], name, ResourcePatternType[pattern.upper()])
+        for kind, named, pattern, operations in rows[1:]
+        for name in names[named]
+        for word in operations.split(", ")
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_rights_of_the_guide_are_all_that_a_service_needs_to_run_and_to_be_changed(secure, opened, tmp_path):
+    user = "grace"
+    secure.add(user)
+    owner = opened(secure.environment())
+    owner.create_topic("deliveries", exist_ok=True)
+    orders = [(f"o{n}", f'{{"order_id":"o{n}","customer":"key{n % 3}","amount":{n}.0}}') for n in range(30)]
+    owner.append("deliveries", frame(*orders, ("bad", "{")))
+    service = tmp_path / "logistics.py"
+    text = SERVICE.read_text(encoding="utf-8").replace('"customers"', '"logistics"').replace('"orders"', '"deliveries"')
+    service.write_text(text.replace('"customer-totals"', '"logistics-totals"'), encoding="utf-8")
+    for kind, operation, name, pattern in rights("logistics", ["deliveries"], ["logistics-totals"]):
+        secure.allow(user, kind, operation, name, pattern)
+    environment = {**os.environ, **secure.environment(EVERSTATE_KAFKA_SASL_USERNAME=user)}
+    for version in ("1", "2"):
+        line = [
+            sys.executable,
+            "-m",
+            "everstate.cli.main",
+            "run",
+            str(service),
+            "--once",
+            "--approve",
+            "--memory",
+            "1g",
+        ]
+        place = ["--log", f"kafka://{secure.address}", "--state-dir", str(tmp_path / "state")]
+        done = subprocess.run(
+            [*line, *place],
+            env={**environment, "EVERSTATE_TEST_VERSION": version},
+            capture_output=True,
+            text=True,
+            timeout=280,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    totals = {
+        key.decode(): json.loads(value) for key, value in owner.latest("logistics-totals")["key", "value"].iter_rows()
+    }
+    kept = {f"key{k}": [n for n in range(30) if n % 3 == k and n > 10] for k in range(3)}
+    assert totals == {key: {"total": float(sum(found)), "orders": len(found)} for key, found in kept.items()}
+    assert owner.latest("logistics-totals.dlq").height == 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import os
 import stat
 import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import everstate as es
@@ -246,3 +249,32 @@ def test_conflicting_history_is_refused(topics, run):
         topics.log.set_meta("totals", name, document)
     with pytest.raises(CheckpointDamagedError, match="from different moments"):
         run(totals(shards=1))
+
+
+def test_nothing_of_a_running_service_listens_on_more_than_loopback(topics, log, spark):
+    topics.create("orders", compact=True)
+    topics.send("orders", history(20))
+    runner = Runner(totals(shards=2), log=log.url, session=spark, show=False, cores=2)
+    runner.start()
+    found = set()
+    try:
+        deadline = time.monotonic() + 60
+        # Workers and the server of their state are there while a batch runs.
+        while topics.count("totals") < 7 and time.monotonic() < deadline:
+            found |= listening()
+    finally:
+        runner.stop()
+    assert topics.table("totals") == expected(dict(history(20)))
+    assert found
+    assert {address for address in found if not ipaddress.ip_address(address).is_loopback} == set()
+
+
+def listening():
+    """The addresses at which this process and those that it has started wait for connections."""
+    own = psutil.Process()
+    found = set()
+    for process in [own, *own.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):
+            open_ones = process.net_connections(kind="tcp")
+            found |= {one.laddr.ip for one in open_ones if one.status == psutil.CONN_LISTEN}
+    return found
