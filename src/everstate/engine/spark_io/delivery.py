@@ -22,6 +22,7 @@ from everstate.engine.spark_io.tasks import Ends, handing_out
 from everstate.errors import TombstonesMissedError
 from everstate.kernels.records.typed_rows import OFFSET, DeclaredForm
 from everstate.log.crash import crash_point
+from everstate.plan.words import counted
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ class DeliveryCrossing(Crossing):
         if found:
             count, first = sum(part["count"] for part in found), found[0]["first"][0]
             logger.warning(
-                "%s was not given %d records of topic %s that an earlier version has written in another form: %s",
+                "%s was not given %s of topic %s that an earlier version wrote in a different form: %s",
                 self.step.call,
-                count,
+                counted(count, "record"),
                 self.step.topic,
                 first,
             )

@@ -105,7 +105,7 @@ class FeedCrossing(Crossing):
             raise CommitConflictError(
                 f"{self.step.call} does not go on where topic {topic!r} is: {error.message}",
                 location=self.step.location,
-                hint="If its source gives other rows when it is read again, write them to files or Kafka first. "
+                hint="If its source gives different rows when it is read again, write them to files or Kafka first. "
                 + _CURE.format(self.checkpoint),
             ) from error
         crash_point("feed.after_commit")
