@@ -1,4 +1,4 @@
-"""The tombstone service killed around its commits, and in its workers: no record is removed twice, none is forgotten."""
+"""The tombstone service killed around its commits and in its workers: no key is removed twice, none is forgotten."""
 
 from __future__ import annotations
 
