@@ -10,6 +10,7 @@ from everstate.errors.carrying import CarriedError, decoded
 from everstate.log import vectors
 from everstate.log.descriptions import Commit, Split, TopicConfig
 from everstate.log.opening import open_log
+from everstate.log.planning import Timing
 from everstate.log.timing import wall_clock
 
 pyspark = pytest.importorskip("pyspark")
@@ -95,7 +96,7 @@ def test_order_log_batches_end_on_its_vectors_and_go_on_freely_after_it(log):
         facts = {"service": "svc", "output": "out", "generation": "1", "query_id": "q", "digest": ""}
         log.commit(Commit(**facts, batch_id=number, start=start, end=end, token=lease.token), [])
         start = end
-    source = reader(log, order=("svc", "out"))
+    source = reader(log, order=("svc", "out"), recorded=2, timing=Timing(ordered=True).to_document())
     begin = {"t": {"0": 0, "1": 0}}
     assert source.latestOffset(begin, ReadMaxRows(100)) == {"t": {0: 2, 1: 2}}
     assert source.latestOffset(begin, ReadMaxRows(2)) == {"t": {0: 1, 1: 0}}
@@ -158,7 +159,9 @@ def test_partitions_of_nothing_are_none(log):
 
 
 def test_batch_of_empty_topics_names_their_partitions_where_time_counts(log):
-    (only,) = reader(log, timed=True).partitions({"t": {"0": 0}}, {"t": {"0": 0, "1": 0}})
+    (only,) = reader(log, timing=Timing(waits=(("t",),)).to_document()).partitions(
+        {"t": {"0": 0}}, {"t": {"0": 0, "1": 0}}
+    )
     assert sorted(only.value) == [("t", 0, 0, 0, ""), ("t", 1, 0, 0, "")]
 
 
