@@ -235,3 +235,41 @@ def cut_at(driver: es.testing.Driver, records: int) -> None:
         return replace(made, settings=settings)
 
     deployment._site = site
+
+
+def lookups(clock: str, factor: int = 1) -> es.Service:
+    app = es.Service("s")
+    names = app.table("names", key="k", schema={"name": int}, idle_after="40s").expire(after="50s", clock=clock)
+    rows = app.stream("rows", key="k", schema={"n": int}, idle_after="40s")
+    met = rows.join(names, how="left").select("name", n=col("n"), f=col("n") * factor)
+    met.group_by("n").agg(names=es.collect("name"), f=col("f").max()).to("met")
+    return app
+
+
+@examples(200, 20)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["names", "rows", "rows", "clock"]), st.sampled_from("ab"), st.integers(0, 30)),
+        min_size=4,
+        max_size=16,
+    ),
+    st.sampled_from(["event", "wall"]),
+    st.sampled_from([1, 3]),
+    st.integers(0, 10**6),
+)
+def test_rows_meet_a_table_from_which_time_deletes_as_they_met_it_live(steps, clock, shards, seed):
+    driver, now = es.testing.Driver(lookups(clock), partitions=2, shards=shards), 0
+    chance = random.Random(seed)
+    for number, (kind, key, seconds) in enumerate(steps):
+        if kind == "clock":
+            now += seconds * 1000
+            driver.advance(clock=now)
+        else:
+            value = {"name": number} if kind == "names" else {"n": number}
+            driver.send(kind, key, value, ts=now + chance.randrange(-2000, 2000) if now else 0)
+    before = {key: row["names"] for key, row in driver.table("met").items()}
+    for factor in (2, 3):
+        cut_at(driver, chance.choice([1, 3, 1000]))
+        driver.upgrade(lookups(clock, factor))
+        assert {key: row["names"] for key, row in driver.table("met").items()} == before
+    PLAYED["quiet"] += 1

@@ -75,20 +75,23 @@ class Order:
                 order.begins[place] = int(np.argmax(column >= 0)) if count else 0
         return order
 
-    def steps(self, first: Collection[int], then: Collection[int], *, apart: bool = False) -> npt.NDArray[np.int64]:
+    def steps(
+        self, first: Collection[int], then: Collection[int], *, apart: bool = False, changing: bool = False
+    ) -> npt.NDArray[np.int64]:
         """By micro-batch, the number of its step: they are one step until rows of `first` come after some of `then`.
 
         Args:
             first: Topics whose rows count before those of others in a micro-batch.
             then: Topics whose rows depend on them.
             apart: Every micro-batch may have rows that depend on them.
+            changing: In every micro-batch something may change that others depend on.
 
         Example:
             >>> order = Order([{"s": {0: n}, "t": {0: m}} for n, m in [(0, 5), (2, 5), (4, 5), (4, 6), (5, 7)]], "st")
             >>> order.steps({1}, {0}).tolist()
             [0, 0, 0, 1, 1, 2]
         """
-        comes, meets = self._advancing(first), self._advancing(then) | apart
+        comes, meets = self._advancing(first) | changing, self._advancing(then) | apart
         before = np.concatenate([[0], np.cumsum(meets)])[:-1]  # how many before this one have rows of `then`
         last = np.maximum.accumulate(np.where(comes, np.arange(len(comes)), -1))  # the newest with rows of `first`
         since = np.concatenate([[-1], last])[:-1]

@@ -144,7 +144,7 @@ def run_stage(
     """
     marks = [parcel for parcel in arrivals if parcel.node == MARKS]
     _take_told(unit, marks, shard)
-    before = dict(shard.stream_times)
+    before, clock = dict(shard.stream_times), shard.clock
     sent = [Parcel(stage + 1, MARKS, parcel.port, parcel.frame) for parcel in marks if stage < unit.depth]
     shard.building = unit.building
     if migration is not None:
@@ -152,6 +152,7 @@ def run_stage(
     steps = apart(unit, arrivals, shard.order, shard.repeats)
     last: list[pl.DataFrame] = []
     for place, step in enumerate(steps):
+        shard.clock = clock if place == len(steps) - 1 else step.clock(shard.order, clock)
         given = _run(unit, stage, step, shard, None if place else migration, witness)
         for number, rows in given.items():
             if unit.nodes[number] is unit.output:

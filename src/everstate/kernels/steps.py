@@ -19,6 +19,7 @@ import polars as pl
 
 from everstate.kernels.parcel import MARKS, SPLITS, TOLD, Parcel
 from everstate.kernels.rows import OFF, PART, TOPIC, TS
+from everstate.kernels.stream_time import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,17 @@ class Step:
     repeats: tuple[int, int] | None
     arrivals: list[Parcel]
 
+    def clock(self, order: Order | None, whole: int | None) -> int | None:
+        """The recorded clock at its end.
+
+        Args:
+            order: Where earlier micro-batches ended, if it repeats some of them.
+            whole: The clock at the end of the micro-batch of which it is a step.
+        """
+        if order is None or order.clocks is None or self.repeats is None or not self.repeats[1]:
+            return whole
+        return int(order.clocks[self.repeats[1] - 1])
+
 
 def apart(unit: Unit, arrivals: list[Parcel], order: Order | None, repeats: tuple[int, int] | None) -> list[Step]:
     """The steps of what has arrived for a stage, in order.
@@ -95,7 +107,7 @@ def apart(unit: Unit, arrivals: list[Parcel], order: Order | None, repeats: tupl
         if parcel.node == MARKS:
             if parcel.port == TOLD:
                 continue
-            frame = frame.with_columns(_steps(unit, frame.rename({"start": OFF}), order))
+            frame = frame.with_columns(_steps_of_marks(unit, frame, order))
         for (number,), part in frame.group_by(STEP, maintain_order=True):
             found.setdefault(int(number), []).append(replace(parcel, frame=part.drop(STEP), everywhere=False))
     numbers = _numbers(unit, order)
@@ -109,15 +121,21 @@ def apart(unit: Unit, arrivals: list[Parcel], order: Order | None, repeats: tupl
         reached = last if number == max(found) else min(last, int(ends[number]))
         steps.append(Step(number, None if repeats is None else (first, max(first, reached)), arrived))
         first = max(first, reached)
-    return _known_from_the_first(arrivals, steps or [Step(None, repeats, [])])
+    return _known_from_the_first(arrivals, steps or [Step(None, repeats, [])], order)
 
 
-def _known_from_the_first(arrivals: list[Parcel], steps: list[Step]) -> list[Step]:
-    """Steps of which the first has heard of all partitions: who waits for them must know that they are there."""
+def _known_from_the_first(arrivals: list[Parcel], steps: list[Step], order: Order) -> list[Step]:
+    """Steps of which the first has heard of all partitions: who waits for them must know that they are there.
+
+    One that the topic got later is not there before the step in which it is given a time.
+    """
     splits = [parcel.frame for parcel in arrivals if (parcel.node, parcel.port) == (MARKS, SPLITS)]
     if not splits:
         return steps
     places = pl.concat(splits).select(TOPIC, PART).unique(maintain_order=True)
+    known_by = steps[0].repeats[1] if steps[0].repeats is not None else 0
+    later = [place for place, begins in order.begins.items() if begins > known_by]
+    places = places.filter([place not in later for place in places.iter_rows()])
     there = places.with_columns(start=pl.lit(0, pl.Int64), end=pl.lit(0, pl.Int64)).with_columns(
         pl.lit(None, pl.Int64).alias(TS)
     )
@@ -126,8 +144,19 @@ def _known_from_the_first(arrivals: list[Parcel], steps: list[Step]) -> list[Ste
 
 
 def _numbers(unit: Unit, order: Order) -> npt.NDArray[np.int64]:
-    """By recorded micro-batch, the number of its step. Where time passes, timers may look something up, too."""
-    return order.steps(unit.looked_up, unit.looking_up, apart=unit.timed or unit.clocked)
+    """By recorded micro-batch, the number of its step. Timers may look something up, too, and time delete what is."""
+    by_time = {"apart": unit.looking_up_by_time, "changing": unit.looked_up_by_time}
+    return order.steps(unit.looked_up, unit.looking_up, **by_time)
+
+
+def _steps_of_marks(unit: Unit, marks: pl.DataFrame, order: Order) -> pl.Series:
+    """By mark, its step; a time that a partition was given belongs to who gave it, not to the partition's next row."""
+    epochs = order.epochs(marks.rename({"start": OFF})).to_numpy().copy()
+    gave = {given: number for number, some in order.given.items() for given in some}
+    for place, (topic, partition, start, end, time) in enumerate(marks.select(*MARK).iter_rows() if gave else ()):
+        if start == end:
+            epochs[place] = gave.get((topic, partition, time), epochs[place])
+    return pl.Series(STEP, _numbers(unit, order)[epochs], dtype=pl.Int64)
 
 
 def _steps(unit: Unit, rows: pl.DataFrame, order: Order) -> pl.Series:

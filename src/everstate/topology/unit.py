@@ -156,12 +156,25 @@ class Unit:
         """The topics that are read to their end before the others: what looks something up shall find it."""
         return tuple(self.topics[number] for number in sorted(self.looked_up - self.looking_up))
 
+    @cached_property
+    def looked_up_by_time(self) -> bool:
+        """Whether time alone can change what is looked up."""
+        return any(node.timed or node.clocked for node in self._behind_ports(looked_up=True))
+
+    @cached_property
+    def looking_up_by_time(self) -> bool:
+        """Whether time alone can give rows that look something up."""
+        return any(node.timed or node.clocked for node in self._behind_ports(looked_up=False))
+
     def _reaching(self, *, looked_up: bool) -> frozenset[int]:
         """The topics behind those ports of the steps that look something up."""
+        sources = [node for node in self._behind_ports(looked_up=looked_up) if not node.inputs]
+        return frozenset(self.topics.index(node.endpoint) for node in sources)
+
+    def _behind_ports(self, *, looked_up: bool) -> list[Node]:
         edges = [edge for edge in self.edges if self.nodes[edge.target].traits.looked_up]
         ports = [e for e in edges if (e.port in self.nodes[e.target].traits.looked_up) == looked_up]
-        sources = [node for edge in ports for node in _topological(self.nodes[edge.source]) if not node.inputs]
-        return frozenset(self.topics.index(node.endpoint) for node in sources)
+        return [node for edge in ports for node in _topological(self.nodes[edge.source])]
 
     @cached_property
     def followed_by_order(self) -> tuple[bool, ...]:
