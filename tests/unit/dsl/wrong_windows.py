@@ -172,6 +172,12 @@ def _read_windows(key: Any = ("customer", "start", "end"), key_format: Any = "5m
 
 
 RIGHT_WINDOWS = [
+    ("stream that passes over quiet partitions", lambda: _source(idle_after="1m30s")),
+    ("stream idle after a timedelta", lambda: _source(idle_after=timedelta(minutes=1))),
+    ("table that passes over quiet partitions", lambda: _source("table", idle_after="1m")),
+    ("missing time from the record", lambda: _source(time="n", on_missing_time="record")),
+    ("missing time to the dead letters", lambda: _source(time="n", on_missing_time="dead-letter")),
+    ("expire by the wall clock", lambda: orders().expire(after="7d", clock="wall")),
     ("Kafka's keys of windows", lambda: _kafka_keys(_counted().filter(col("n") > 1))),
     ("Kafka's keys of a table's sessions", lambda: _kafka_keys(_daily())),
     ("Kafka's keys read", lambda: _kafka_keys(_read_windows(key_format=es.session("5m")))),
