@@ -192,6 +192,7 @@ def _driver_calls() -> list[Wrong]:
         ("records of an unknown topic", TopicNotFoundError, lambda: driver().records("vaild")),
         ("counts of a source", TopicNotFoundError, lambda: driver().counts("orders")),
         ("advance to text", ConfigurationError, lambda: driver().advance("now")),
+        ("advance of the clock to text", ConfigurationError, lambda: driver().advance(clock="now")),
         ("upgrade to nothing", ConfigurationError, lambda: driver().upgrade(None)),
         ("upgrade to a table", ConfigurationError, lambda: driver().upgrade(orders())),
         (
