@@ -9,8 +9,9 @@ import polars as pl
 from everstate.dsl import operations, processor, stateful
 from everstate.dsl.arguments import switch
 from everstate.dsl.flow import Flow
-from everstate.dsl.joins import both_sides, lookups
+from everstate.dsl.joins import lookups
 from everstate.dsl.joins.global_table import GlobalTable
+from everstate.dsl.joins.lookups import Making, Times
 from everstate.errors import UnsupportedError
 from everstate.errors.calls import explained_class
 from everstate.location import caller
@@ -61,49 +62,46 @@ class Stream(Flow):
 
         **Two streams**: rows of the same key that lie near each other in time, `within`. Each pair comes out once. With
         `how="left"` or `"outer"` a row without a partner comes out when every partition of both streams has passed its
-        time and the grace. A row that is later is dropped and counted, and so is one without a key.
+        time and the grace. A row that is later than that by the stream time of its own partition is dropped and
+        counted; so is one without a key, unless it may come out alone: then it does so at once.
 
-        **A table**: each row meets the row that the table has when it arrives; changes of the table drive nothing. At
-        the first start the table is read to its end before the stream. A row that refers to nothing is dropped and
-        counted, or passes with `how="left"`. A recalculation gives each row what it has met before. State has the rows.
+        **A table**: each row meets what the table has when the row arrives, or had at the row's time if it is read with
+        `history=`; changes of the table drive nothing. Rows keep their key. In a micro-batch the table's records come
+        first, and at the first start the table is read to its end before the stream. A row that refers to nothing is
+        dropped and counted, or passes with `how="left"`. State has the table; of a global one each shard has all of it.
 
         Example:
             >>> import everstate as es
             >>> app = es.Service("docs")
-            >>> orders = app.stream("orders", key="id", schema={"amount": int})
+            >>> clicks = app.stream("clicks", schema={"user": str, "page": str})
             >>> users = app.table("users", key="user", schema={"user": str, "name": str})
-            >>> payments = app.stream("payments", key="id", schema={"user": str, "paid": int})
-            >>> paid = orders.join(payments, within=("0s", "1h"))
-            >>> _ = paid.join(users, on="user").to("paid-orders")
+            >>> _ = clicks.join(users, on="user", how="left").to("named-clicks")
             >>> driver = es.testing.Driver(app)
             >>> driver.send("users", "u1", {"name": "Ada"})
-            >>> driver.send("orders", "o1", {"amount": 5}, ts=0)
-            >>> driver.send("payments", "o1", {"user": "u1", "paid": 5}, ts=60_000)
-            >>> [record.value for record in driver.records("paid-orders")]
-            [{'amount': 5, 'user': 'u1', 'paid': 5, 'name': 'Ada'}]
+            >>> driver.send("clicks", None, {"user": "u1", "page": "/"})
+            >>> [record.value for record in driver.records("named-clicks")]
+            [{'user': 'u1', 'page': '/', 'name': 'Ada'}]
 
         Args:
             other: What stands on the right.
-            on: With a table: what of a row gives the table's key; by default the stream's key.
-            within: With a stream: how far apart a pair may be, or how much earlier and later the right row may be.
-            grace: How long after that a row is waited for.
+            on: With a table: a column, expression or function that gives its key; by default the stream's key.
+            within: With a stream: how far apart the rows of a pair may be: one length of time, or how much earlier and
+                how much later the right row may be.
+            grace: How long a row waits after that; with a table that has a history, for values that come late.
             how: "inner" or "left"; with a stream "outer", too.
             joiner: (left value, right value) -> value, with None for a side that has none.
             suffix: Added to right columns whose name the left has too.
             schema: What the joiner returns; else its return annotation.
         """
-        location = caller()
+        location, times = caller(), Times(within, grace)
+        making = Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
         if isinstance(other, Stream):
             self._require_own(other, Stream, "a stream joins a stream", location)
-            times = both_sides.nearness(within, grace, on, location)
-            making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
-            return self._with(both_sides.streams_joined(self.node, other.node, times, **making, location=location))
+            return self._with(lookups.with_stream(self.node, other.node, on, times, making, location))
         self._require_table(other, "a stream joins a stream, a table or a global table", location)
-        lookups.refuse_times(other.node, within, grace, location)
-        making = lookups.Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
         if isinstance(other, GlobalTable):
-            return self._with(lookups.stream_with_global(self.node, other.node, on, making, location))
-        return self._with(lookups.with_table(self.node, other.node, on, making, location, grace))
+            return self._with(lookups.stream_with_global(self.node, other.node, on, times, making, location))
+        return self._with(lookups.with_table(self.node, other.node, on, times, making, location))
 
     def dedup(
         self,

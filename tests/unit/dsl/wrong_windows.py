@@ -41,6 +41,21 @@ def _joined(**options: Any) -> Any:
     return events(app).join(app.stream("payments", key="id", schema={"paid": float}), **options)
 
 
+def _looked_up(table: dict[str, Any] | None = None, **options: Any) -> Any:
+    app = shop.shop()
+    given = {"key": "id", "schema": {"name": str}, **(table or {})}
+    return events(app).join(app.table("names", **given), **options)
+
+
+def _shops(app: Any = None, **options: Any) -> Any:
+    return (app or shop.shop()).global_table("shops", **{"key": "shop", "schema": {"city": str}, **options})
+
+
+def _with_shops(on: Any, **options: Any) -> Any:
+    stream = events()
+    return stream.join(_shops(stream.service, **options), on=on)
+
+
 def _with_table(table: Any) -> Any:
     return events(table.service).join(table, within="1h")
 
@@ -99,7 +114,25 @@ WRONG_WINDOWS: list[Wrong] = [
     ("window with an aggregate called as its key", NameClashError, lambda: _window().agg(window_end=es.count())),
     ("window reduced with remove", CallError, lambda: _window().reduce(shop.two, shop.two)),
     ("window then filter", AbsentError, lambda: _window().filter(col("amount") > 1)),
-    ("stream join without within", CallError, _joined),
+    ("stream join without within", DefinitionError, _joined),
+    ("stream join on a column", UnsupportedError, lambda: _joined(within="1h", on="amount")),
+    ("table join within", UnsupportedError, lambda: _looked_up(within="1h")),
+    ("table join with grace", UnsupportedError, lambda: _looked_up(grace="1h")),
+    ("table join with a wrong grace", DefinitionError, lambda: _looked_up({"history": "1h"}, grace="soon")),
+    ("table join with an unknown how", UnsupportedError, lambda: _looked_up(how="outer")),
+    ("table join on an unknown column", UnknownColumnError, lambda: _looked_up(on="amuont")),
+    ("table join on another type", SchemaError, lambda: _looked_up(on="amount")),
+    ("table join of other keys", SchemaError, lambda: _looked_up({"key_type": int})),
+    ("table join with a schema and no joiner", UnsupportedError, lambda: _looked_up(schema=int)),
+    ("table with a wrong history", DefinitionError, lambda: _looked_up({"history": "long"})),
+    ("table that is versioned by a word", DefinitionError, lambda: _looked_up({"versioned": "yes"})),
+    ("global table of another service", UnsupportedError, lambda: events().join(_shops())),
+    ("global table joined with an unknown how", UnsupportedError, lambda: events(shop.shop()).join(_shops(), how="x")),
+    ("global table that joins", AbsentError, lambda: _shops().join(orders())),
+    ("global table filtered", AbsentError, lambda: _shops().filter(col("city") == "Oslo")),
+    ("global table published", AbsentError, lambda: _shops().to("shops2")),
+    ("global table by a function of several columns", SchemaError, lambda: _with_shops(shop.one, key=["a", "b"])),
+    ("global table by another type", SchemaError, lambda: _with_shops("amount")),
     ("stream join within a number", DefinitionError, lambda: _joined(within=5)),
     ("stream join within three", DefinitionError, lambda: _joined(within=("1s", "2s", "3s"))),
     ("stream join with an unknown how", UnsupportedError, lambda: _joined(within="1h", how="right")),
@@ -187,6 +220,12 @@ RIGHT_WINDOWS = [
     ("session of a table", lambda: _of_table(es.session("5m"), time=col("amount").cast(int)).reduce(max)),
     ("hopping by its size", lambda: _window(es.hopping("5m", "5m")).reduce(max)),
     ("stream join", lambda: _joined(within=("0s", timedelta(hours=1)), how="outer")),
+    ("table join", lambda: _looked_up(how="left")),
+    ("table join on an expression", lambda: _looked_up(on=col("customer").str.to_lowercase())),
+    ("table join with a history", lambda: _looked_up({"history": timedelta(days=1)}, grace=timedelta(0))),
+    ("table join of a versioned table", lambda: _looked_up({"versioned": True}, joiner=lambda a, b: 1, schema=int)),
+    ("global table by a function", lambda: _with_shops(shop.one)),
+    ("global table by a column", lambda: _with_shops("customer")),
     ("dedup by the key", lambda: events().dedup(within=timedelta(hours=1))),
     ("dedup by several", lambda: events().dedup(["customer", col("amount").cast(int)], within="1h")),
     ("expire after a timedelta", lambda: orders().expire(after=timedelta(days=7), clock="event")),

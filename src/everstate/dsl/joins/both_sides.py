@@ -88,14 +88,8 @@ def _check_sides(left: Node, right: Node, how: str, cure: str, location: Locatio
         )
 
 
-def nearness(within: object, grace: object, on: object, location: Location | None) -> dict[str, str]:
+def nearness(within: object, grace: object, location: Location | None) -> dict[str, str]:
     """How far apart the rows of a pair may be, and how long one is waited for after that."""
-    if on is not None:
-        raise UnsupportedError(
-            "on= is for a join with a table; two streams are joined on their keys",
-            location=location,
-            hint="Give both streams the same key first: rekey('column').",
-        )
     if within is None:
         raise DefinitionError(
             "a join of two streams needs within=: how far apart in time the rows of a pair may be",
