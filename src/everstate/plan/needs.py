@@ -15,17 +15,16 @@ from everstate.topology.traits import Need
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from everstate.fingerprints.prints import NodePrint, UnitPrint
+    from everstate.fingerprints.prints import UnitPrint
     from everstate.plan.facts import SourceFacts
 
 
 def needs(unit: UnitPrint) -> dict[str, Need]:
     """What an output needs of each of its source topics: as much as the most demanding step downstream."""
-    nodes = {node.name: node for node in unit.nodes}
     found: dict[str, Need] = {}
-    for name, node in nodes.items():
+    for node in unit.nodes:
         if topic := source_topic(node):
-            need = _need([nodes[other] for other in downstream(unit, name)], unit.kind)
+            need = _need_of_rebuilding(unit, node.name) if unit.kind == "stream" else _need_of_results(unit, node.name)
             found[topic] = _most([need, found.get(topic, Need.NOTHING)])
     return found
 
@@ -49,10 +48,28 @@ def gap(facts: SourceFacts, need: Need) -> str:
     return ""
 
 
-def _need(after: list[NodePrint], kind: str) -> Need:
-    if kind == "stream" and not any(node.stateful for node in after):
-        return Need.NOTHING  # there is no state to rebuild, and what was published stands
-    return _most(node.traits.need for node in after)
+def _need_of_results(unit: UnitPrint, source: str) -> Need:
+    """What an output that is a table needs: what a row has met when it arrived is part of its results for ever."""
+    after = downstream(unit, source)
+    nodes = [node for node in unit.nodes if node.name in after]
+    return _most(Need.ALL if node.traits.looked_up else node.traits.need for node in nodes)
+
+
+def _need_of_rebuilding(unit: UnitPrint, source: str) -> Need:
+    """What an output that is a stream needs: what it has published stands, so only its state has to be there again.
+
+    A row that looks something up leaves nothing behind, but where its results go may.
+    """
+    reached = {source}
+    needs = [Need.NOTHING]
+    for node in unit.nodes:
+        ports = [port for port, name in enumerate(node.inputs) if name in reached]
+        if ports:
+            reached.add(node.name)
+        kept = [port for port in ports if not node.traits.looked_up or port in node.traits.looked_up]
+        if node.stateful and (kept or node.traits.timed):
+            needs.append(node.traits.need)
+    return _most(needs)
 
 
 def _most(needs: Iterable[Need]) -> Need:

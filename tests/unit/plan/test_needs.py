@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
 from everstate.plan.facts import SourceFacts
 from everstate.plan.needs import Need, gap, needs
+from everstate.topology.traits import Traits
 from tests.unit.plan.prints import filtered, grouped, node, seen, source, table, totals, unit, vips
 
 COMPACTED = SourceFacts(topic="orders", compacted=True, superseded=5)
@@ -77,3 +81,25 @@ def test_gap_compaction_that_cannot_be_counted_counts_as_truncated() -> None:
 
 def test_gap_compaction_that_removed_nothing_is_whole() -> None:
     assert gap(SourceFacts(topic="orders", compacted=True, superseded=0), Need.ALL) == ""
+
+
+def looked_up(kind: str, *after: str) -> dict[str, Need]:
+    """What a join of clicks with the table of people needs, with these steps after it."""
+    traits = Traits(on_shard=True, keeps_state=True, looked_up=(1,), order_sensitive=True, need=Need.LATEST)
+    join = node("out/join", "clicks", "people/table", stateful=True)
+    steps = [node(name, place, stateful=True) for place, name in pairwise(["out/join", *after])]
+    described = unit("out", source("clicks"), source("people"), table("people"), join, *steps, kind=kind)
+    nodes = (replace(each, traits=traits) if each.name == join.name else each for each in described.nodes)
+    return needs(replace(described, nodes=tuple(nodes)))
+
+
+def test_needs_lookup_into_a_stream_is_the_latest_of_the_table_alone() -> None:
+    assert looked_up("stream") == {"clicks": Need.NOTHING, "people": Need.LATEST}
+
+
+def test_needs_lookup_before_more_state_is_every_record_of_both() -> None:
+    assert looked_up("stream", "out/apply") == {"clicks": Need.ALL, "people": Need.ALL}
+
+
+def test_needs_lookup_into_a_table_is_every_record_of_both() -> None:
+    assert looked_up("table") == {"clicks": Need.ALL, "people": Need.ALL}
