@@ -96,21 +96,28 @@ class Lineage:
             rows = self.rows(edge.source).filter(pl.col(OP) > 0)
             return rows.join(results[same].unique(), on=same, how="semi", nulls_equal=True)
         rows = self._live(edge.source)
-        if node.traits.holds_source:
+        if node.traits.holds_source or edge.everywhere:
+            if node.traits.refers:
+                keys = self._referred(node, edge, keys)
             return newest(rows).filter(~pl.col(TOMBSTONE)).join(keys, on=KEY, how="semi")
         keying = node.regrouping
-        if keying is None or (node.traits.refers and node.rekeys_input(edge.port)):
+        if keying is None or (node.traits.refers and edge.port == 0):
             return rows.join(keys, on=KEY, how="semi", nulls_equal=True)
         if node.traits.refers:
-            left = self._live(self._unit.into(edge.target)[0].source).join(keys, on=KEY, how="semi")
-            _, parts = key_parts(keying, left, self._ledger, node)
-            foreign = encode_keys(parts, keying.key).alias(KEY).to_frame().unique()
-            return rows.join(foreign, on=KEY, how="semi")
+            return rows.join(self._referred(node, edge, keys), on=KEY, how="semi")
         moved = rekeyed(keying, rows, self._ledger, node)
         windowed = node.key.names != keying.key.names
         moved = _in_windows(moved, node, keys) if windowed else moved.join(keys, on=KEY, how="semi")
         own = moved.select(*_PLACE, pl.col(CONTRIBUTION).alias(KEY)).unique()
         return rows.join(own, on=[*_PLACE, KEY], how="semi", nulls_equal=True)
+
+    def _referred(self, node: Node, edge: Edge, keys: pl.DataFrame) -> pl.DataFrame:
+        """The keys of the table to which the left rows of some keys refer."""
+        left = self._live(self._unit.into(edge.target)[0].source).join(keys, on=KEY, how="semi", nulls_equal=True)
+        keying = node.regrouping
+        assert keying is not None
+        _, parts = key_parts(keying, left, self._ledger, node)
+        return encode_keys(parts, keying.key).alias(KEY).to_frame().unique().drop_nulls()
 
     def rows(self, number: int) -> pl.DataFrame:
         """All rows that a step has given."""

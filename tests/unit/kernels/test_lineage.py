@@ -105,6 +105,22 @@ def test_join_is_made_of_the_rows_of_both_sides():
     assert records(found, "ada") == {(0, 0), (0, 1), (1, 0)}
 
 
+@pytest.mark.parametrize("kind", ["stream", "table"])
+def test_global_join_is_made_of_a_row_and_what_it_refers_to(kind):
+    app = service()
+    read = app.stream if kind == "stream" else app.table
+    rows = read("orders", key="id", schema={"id": str, "customer": str, "amount": int})
+    names = app.global_table("people", key="customer", schema={"customer": str, "name": str})
+    rows.join(names, on="customer").to("out")
+    found = lineage_of(
+        app,
+        [("people", "ada", {"name": "Ada"}), ("people", "bob", {"name": "Bob"})],
+        [("people", "ada", {"name": "Ada L."}), ("orders", "a", order("ada", 5)), ("orders", "b", order("bob", 6))],
+    )
+    assert records(found, "a") == {(0, 0), (1, 2)}
+    assert records(found, "b") == {(0, 1), (1, 1)}
+
+
 def test_foreign_key_join_is_made_of_a_row_and_what_it_refers_to():
     app = service()
     orders(app).join(people(app), on="customer").to("out")

@@ -88,6 +88,7 @@ class StreamGlobalJoin(_Lookup):
     traits: ClassVar[Traits] = Traits(
         on_shard=True,
         keeps_state=True,
+        regroups=True,
         looked_up=(1,),
         everywhere=(1,),
         refers=True,
@@ -95,6 +96,11 @@ class StreamGlobalJoin(_Lookup):
         need=Need.LATEST,
     )
     keying: Keying
+
+    @property
+    def regrouping(self) -> Keying | None:
+        """By what rows refer to the table; they keep their key and their place."""
+        return self.keying
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -156,8 +162,20 @@ class TableGlobalJoin(Node):
 
     operation: ClassVar[str] = "table-global join"
     methods: ClassVar[tuple[str, ...]] = ("join",)
-    traits: ClassVar[Traits] = Traits(on_shard=True, keeps_state=True, everywhere=(1,), refers=True, need=Need.LATEST)
+    traits: ClassVar[Traits] = Traits(
+        on_shard=True,
+        keeps_state=True,
+        regroups=True,
+        everywhere=(1,),
+        refers=True,
+        need=Need.LATEST,
+    )
     how: str
     keying: Keying
     joiner: Function | None
     renamed: tuple[tuple[str, str], ...]
+
+    @property
+    def regrouping(self) -> Keying | None:
+        """By what rows refer to the table; they keep their key and their place."""
+        return self.keying
