@@ -18,7 +18,7 @@ clicks = app.stream(
     time=col("at"),
 )
 payments = app.stream("payments", key="user", schema={"user": str, "amount": float, "at": datetime}, time=col("at"))
-countries = app.table("countries", key="code", schema={"code": str, "name": str})
+countries = app.global_table("countries", key="code", schema={"code": str, "name": str})
 
 visits = clicks.dedup("event_id", within="1h").to("page-visits")
 

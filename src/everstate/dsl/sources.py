@@ -18,7 +18,7 @@ from everstate.schema.durations import milliseconds
 from everstate.schema.keys import KeyForm, KeySpec
 from everstate.schema.schema import Schema
 from everstate.schema.topic_names import check_topic_name
-from everstate.schema.windowed_keys import MOMENT, WindowedKeys
+from everstate.schema.windowed_keys import WindowedKeys
 from everstate.topology.nodes import Kind, Latest, LatestByTime, OnChange, Source
 from everstate.topology.spark_steps import Delivery, Feed
 
@@ -65,7 +65,7 @@ class KeyOf(NamedTuple):
                 location=location,
                 hint="key=['customer', 'window_start', 'window_end']",
             )
-        types |= dict.fromkeys(names[-2:], MOMENT)
+        types |= dict.fromkeys(names[-2:], pl.Datetime("us", "UTC"))
         size = None if self.form.shape == "session" else milliseconds(self.form.size)
         return KeySpec.of(types, location=location), WindowedKeys(size)
 

@@ -13,12 +13,8 @@ from datetime import UTC, datetime, timedelta
 from struct import Struct
 from typing import Final
 
-import polars as pl
-
 from everstate.errors import DecodeError
 
-#: The type of the bounds.
-MOMENT: Final = pl.Datetime("us", "UTC")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _ONE, _TWO = Struct(">q"), Struct(">qq")

@@ -8,13 +8,14 @@ from everstate.kernels.output import places
 from everstate.kernels.records.keys import decode_keys, encode_keys
 from everstate.schema.keys import KeySpec, decode_key, encode_key
 from everstate.schema.partitioner import partition_of
-from everstate.schema.windowed_keys import MOMENT, WindowedKeys
+from everstate.schema.windowed_keys import WindowedKeys
 
+MOMENT = pl.Datetime("us", "UTC")
 START = datetime(2026, 5, 1, 10, tzinfo=UTC)
 NAMES = ("user", "window_start", "window_end")
-TIMES = KeySpec(NAMES, (pl.String(), MOMENT, MOMENT), WindowedKeys(300_000))
-SESSIONS = KeySpec(NAMES, (pl.String(), MOMENT, MOMENT), WindowedKeys(None))
-TWO = KeySpec(("country", *NAMES), (pl.String(), pl.Int64(), MOMENT, MOMENT), WindowedKeys(1000))
+TIMES = KeySpec(NAMES, (pl.String(), MOMENT, MOMENT), windows=WindowedKeys(300_000))
+SESSIONS = KeySpec(NAMES, (pl.String(), MOMENT, MOMENT), windows=WindowedKeys(None))
+TWO = KeySpec(("country", *NAMES), (pl.String(), pl.Int64(), MOMENT, MOMENT), windows=WindowedKeys(1000))
 
 
 def bounds(minutes, start=START):
