@@ -83,11 +83,13 @@ class TimedWorld(World):
             by_key = {}
             for key, value in self.records(topic):
                 by_key.setdefault(key, []).append(value)
-            assert by_key.keys() == ends.keys(), topic
+            # What came and went within one micro-batch was never published, and that depends on cuts.
+            there = {key: values[-1] for key, values in by_key.items() if values[-1] is not None}
+            assert there == {key: json.loads(value) for key, value in ends.items() if value is not None}, topic
+            assert by_key.keys() <= ends.keys(), topic
+            assert any(values[-1] is None for values in by_key.values()), topic
             for key, values in by_key.items():
-                gone = ends[key] is None
-                assert values.count(None) == gone, (topic, key, values)
-                assert (values[-1] is None) == gone, (topic, key, values)
+                assert values.count(None) == (values[-1] is None), (topic, key, values)
                 assert all(one != other for one, other in pairwise(values)), (topic, key, values)
 
     def _pairs(self, topic):
