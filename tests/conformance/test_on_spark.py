@@ -2,14 +2,16 @@
 
 pytest tests/conformance/test_on_spark.py --cases DIR
 
-How the records of a case are cut decides about `suppress` alone, so its cases are played record by record; all others
-in two parts. `test_conformance.py` looks at each record of each case, on the driver.
+How the records of a case are cut decides about `suppress`, so its cases are played record by record, and about what
+rows of a stream find in a table, so these take turns with its changes; all others are played in two parts. On the
+driver `test_conformance.py` looks at each record of each case.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -60,6 +62,10 @@ class Apart:
         """As of a service of its own."""
         return self.app.table(self.topic(topic), **options)
 
+    def global_table(self, topic: str, **options: Any) -> Any:
+        """As of a service of its own."""
+        return self.app.global_table(self.topic(topic), **options)
+
     @property
     def parts(self) -> list[list[dict[str, Any]]]:
         """The records, as they are cut.
@@ -77,6 +83,8 @@ class Apart:
             steps[-1] += [self._moving(topic, now + waits(self.case)) for topic in topics]
         if self.case["operator"].startswith("suppress"):
             return steps
+        if _is_lookup(self.case):
+            return [[record for step in part for record in step] for part in _in_turns(steps)]
         middle = len(steps) // 2
         return [[record for step in part for record in step] for part in (steps[:middle], steps[middle:])]
 
@@ -112,10 +120,25 @@ class Apart:
         assert {key: value for key, value in dict(rows).items() if value is not None} == final, self.case["name"]
 
 
+def _is_lookup(case: dict[str, Any]) -> bool:
+    """Whether rows of a stream meet what a table has when they arrive."""
+    return case["operator"] in ("stream_table_join", "stream_global_join")
+
+
+def _in_turns(steps: list[list[dict[str, Any]]]) -> list[list[list[dict[str, Any]]]]:
+    """Records of tables and then rows of streams, again and again: within a micro-batch tables come first."""
+    parts = [[steps[0]]]
+    for before, step in pairwise(steps):
+        if before[0]["topic"] == "stream" and step[0]["topic"] != "stream":
+            parts.append([])
+        parts[-1].append(step)
+    return parts
+
+
 def packs(cases: list[dict[str, Any]]) -> list[tuple[int, list[dict[str, Any]]]]:
     """The cases of each service, with its shards: how many keys are held back is a matter of one shard."""
-    single = [case for case in cases if case["operator"].startswith("suppress")]
-    rest = [case for case in cases if not case["operator"].startswith("suppress")]
+    single = [case for case in cases if case["operator"].startswith("suppress") or _is_lookup(case)]
+    rest = [case for case in cases if case not in single]
     found = [(1 + place // PACK % 2, rest[place : place + PACK]) for place in range(0, len(rest), PACK)]
     return [*found, (1, single)] if single else found
 
