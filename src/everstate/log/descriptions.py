@@ -215,6 +215,10 @@ class Commit:
             times=batch.times,
         )
 
+    def may_be_overtaken(self, staged: Sequence[Staged]) -> bool:
+        """Whether what has come since it looked may concern what it publishes."""
+        return bool(self.seen) and any(part.rows for part in staged)
+
     def having_seen(self, topics: Sequence[str]) -> Commit:
         """The same, where it says something of records in these of its sources: it has looked as far as it ends."""
         return replace(self, seen={topic: self.end.get(topic, {}) for topic in topics})

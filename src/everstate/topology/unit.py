@@ -216,6 +216,11 @@ class Unit:
         return any(node.clocked for node in self.nodes)
 
     @cached_property
+    def tick_ms(self) -> int:
+        """How often the wall clock moves without records."""
+        return min((node.tick_ms for node in self.nodes if node.clocked), default=1000)
+
+    @cached_property
     def recorded(self) -> bool:
         """Whether results depend on where its micro-batches end, so that the order log has to know of each."""
         return self.clocked or bool(self.order_sensitive)

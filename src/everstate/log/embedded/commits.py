@@ -29,12 +29,13 @@ _TIMES: Final = "$times:"
 def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
     """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
     crash_point("log.commit.before_transaction")
-    result = _published(store, batch, staged)
-    while result is None:  # records have come for keys of which the batch says something
+    overtakable = batch.may_be_overtaken(staged)
+    result = None if overtakable else _published(store, batch, staged)
+    while result is None:  # or records have come for keys of which the batch says something
         with overtaken.standing(store, batch, staged) as known:
             result = _published(store, batch, known.staged, known)
     crash_point("log.commit.after_transaction")
-    if result.status != "committed" or batch.seen:
+    if result.status != "committed" or overtakable:
         publishing.abort(store, staged)  # of a batch that was published, nothing that belongs to it
     return result
 
@@ -42,13 +43,13 @@ def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResul
 def _published(
     store: Store, batch: Commit, staged: Sequence[Staged], known: overtaken.Standing | None = None
 ) -> CommitResult | None:
-    """What became of a batch; None, and nothing was done, if it must be looked first what of it still counts."""
+    """What became of a batch; None, and nothing was done, if less of it counts by now than is known."""
     with store.manifest.writing() as database:
         leases.check(database, batch.lease_name, batch.token)
         last_id, last = _before(database, batch)
         verdict = judge(last, batch)
         if verdict == "new":
-            if batch.seen and (known is None or not overtaken.still(store, database, batch, known)):
+            if known is not None and not overtaken.still(store, database, batch, known):
                 return None
             commit_id = follow(database, batch, now_ms=store.clock())
             offsets = publishing.publish(store, database, staged, commit_id=commit_id)

@@ -65,7 +65,7 @@ class Commits:
                 return (CommitResult("corrected", None), None), self._correction(last, batch, staged, entries)
             if not closed:
                 self.finish(batch.output, entries, lease)
-            if batch.seen:  # goes by a look at the topic, which tasks elsewhere do not have
+            if batch.may_be_overtaken(staged):  # goes by a look at the topic, which tasks elsewhere do not have
                 known.append(overtaken.standing(self.reader, batch, staged))
                 result = CommitResult("committed", None, known[-1].left_out)
                 return (result, None), self._publication(batch, known[-1].parts, entries, None)

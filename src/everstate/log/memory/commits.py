@@ -32,7 +32,7 @@ def commit(state: State, batch: Commit, staged: Sequence[Staged], *, now_ms: int
     last = _before(state, batch)
     verdict = judge(last.commit if last is not None else None, batch)
     if verdict == "new" or last is None:
-        standing, left_out = _standing(state, batch, staged) if batch.seen else (staged, 0)
+        standing, left_out = _standing(state, batch, staged) if batch.may_be_overtaken(staged) else (staged, 0)
         result = CommitResult("committed", _follow(state, batch, standing, now_ms=now_ms), left_out)
         crash_point("log.commit.inside_transaction")
         return result

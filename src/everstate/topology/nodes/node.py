@@ -166,6 +166,11 @@ class Node:
         return None
 
     @property
+    def tick_ms(self) -> int:
+        """How often it has to look at the wall clock, if it goes by that and there are no records."""
+        return 1000
+
+    @property
     def exits(self) -> tuple[Exit, ...]:
         """The ways out beside its own rows."""
         return ()

@@ -55,6 +55,11 @@ class Removal(Node):
         """By the other one."""
         return self.clock == "wall"
 
+    @property
+    def tick_ms(self) -> int:
+        """A hundred times while a key may be quiet, from each second to each minute: a week needs no look a second."""
+        return min(60_000, max(1000, self.after_ms // 100))
+
     @cached_property
     def after_ms(self) -> int:
         """In milliseconds."""
