@@ -173,7 +173,10 @@ class Sink:
         counts: Counter[str] = Counter()
         for report in reports:
             counts.update(report["counts"])
-        for name, count in result.counted(counts).items():
+        found = result.counted(counts)
+        if self._job.own_sources and found.get("removed"):
+            logger.info("Removed %d keys of %s", found["removed"], ", ".join(self._job.own_sources))
+        for name, count in found.items():
             tally.counts[name] = tally.counts.get(name, 0) + count
 
 

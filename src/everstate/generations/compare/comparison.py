@@ -92,7 +92,8 @@ class Comparisons:
         removed = self._latest(removals_topic(unit.output.topic), headers=True)
         frames, found = self._made.get(built, ((), None))
         if found is None or not all(map(operator.is_, frames, (table, there, removed))):
-            kept = held_back(table, there, removed)
+            ids = self._log.topic_ids([topic for topic in unit.topics if self._log.has_topic(topic)])
+            kept = held_back(table, there, removed, ids)
             found = difference(kept, there, text=unit.output.format != "json")
             self._made[built] = ((table, there, removed), found)
         return found

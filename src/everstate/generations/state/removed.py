@@ -7,6 +7,7 @@ a key like any other.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,6 +19,8 @@ from everstate.schema.topic_names import removals_topic
 from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from everstate.log.descriptions import Vector
     from everstate.log.protocol import Log
     from everstate.topology.unit import Unit
@@ -38,17 +41,20 @@ def owner_read(log: Log, unit: Unit) -> tuple[tuple[str, bytes], ...]:
         for use in uses(log, topic):
             last = log.last_commit(use.service, topic) if use.writes and use.output == topic else None
             if last is not None:
-                return ((READ, vectors.to_json(vectors.records(last.end)).encode()),)
+                read = {name: ends for name, ends in vectors.records(last.end).items() if log.has_topic(name)}
+                known = {"read": vectors.to_json(read), "topics": log.topic_ids(sorted(read))}
+                return ((READ, json.dumps(known).encode()),)
     return ()
 
 
-def held_back(table: pl.DataFrame, topic: pl.DataFrame, removals: pl.DataFrame) -> pl.DataFrame:
+def held_back(table: pl.DataFrame, topic: pl.DataFrame, removals: pl.DataFrame, ids: Mapping[str, str]) -> pl.DataFrame:
     """A table without the keys that were removed and of which no input has come since.
 
     Args:
         table: What a generation makes of its inputs.
         topic: What is on the output's topic: what is there is not removed.
         removals: What the topic of removals says.
+        ids: Of the topics that the owner reads now: one that was created again has other offsets.
     """
     if removals.is_empty() or table.is_empty():
         return table
@@ -57,16 +63,27 @@ def held_back(table: pl.DataFrame, topic: pl.DataFrame, removals: pl.DataFrame) 
     if doubtful.is_empty():
         return table
     rows = doubtful.select("headers", "ts", "$removal", "$ts").iter_rows()
-    old = [_is_old(_header(headers, CAUSED), ts, _header(removal, READ), at) for headers, ts, removal, at in rows]
+    old = [
+        _is_old(_header(headers, CAUSED), ts, _read(_header(removal, READ), ids), removed_ts)
+        for headers, ts, removal, removed_ts in rows
+    ]
     return table.join(doubtful.filter(pl.Series(old, dtype=pl.Boolean)).select("key"), on="key", how="anti")
 
 
-def _is_old(cause: bytes | None, ts: int, read: bytes | None, removed_ts: int) -> bool:
+def _read(header: bytes | None, ids: Mapping[str, str]) -> Vector:
+    """How far the owner had read, of topics that are still the same."""
+    if header is None:
+        return {}
+    known = json.loads(header)
+    read = vectors.from_json(known["read"])
+    return {topic: ends for topic, ends in read.items() if known["topics"].get(topic) == ids.get(topic, "")}
+
+
+def _is_old(cause: bytes | None, ts: int, known: Vector, removed_ts: int) -> bool:
     """Whether the owner had read the input that has caused a row when its key was removed.
 
     The time has to tell of a row that was made before anything was removed, and of an input that nobody read then.
     """
-    known: Vector = {} if read is None else vectors.from_json(read.decode())
     topic, partition, offset = ("", 0, 0) if cause is None else cause_of(cause)
     return offset < known[topic].get(partition, 0) if topic in known else ts <= removed_ts
 

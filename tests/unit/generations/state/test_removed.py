@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from everstate.generations.state.removed import held_back
+from everstate.log.records import HEADERS
+
+SCHEMA = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "headers": HEADERS}
+
+
+def frame(*rows):
+    """Rows of (key, ts, header), which is a pair of name and value or none."""
+    headers = [None if header is None else [{"name": header[0], "value": header[1]}] for _, _, header in rows]
+    content = [(key, b"1", ts, header) for (key, ts, _), header in zip(rows, headers, strict=True)]
+    return pl.DataFrame(content, schema=SCHEMA, orient="row")
+
+
+def cause(place):
+    return ("es-cause", place.encode())
+
+
+def read(ends, identity="one"):
+    known = {"read": json.dumps({"in": {str(p): end for p, end in ends.items()}}), "topics": {"in": identity}}
+    return ("es-read", json.dumps(known).encode())
+
+
+NOTHING = frame()
+
+
+def kept(table, topic, removals, ids=None):
+    return held_back(table, topic, removals, {"in": "one"} if ids is None else ids)["key"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("place", "back"),
+    [("in/0/4", False), ("in/0/5", True), ("in/1/0", True), ("in/2/0", True)],
+)
+def test_key_comes_back_if_its_cause_had_not_been_read_when_it_was_removed(place, back):
+    # The time says nothing: rows that come out of order have others in a recalculation.
+    removals = frame((b"a", 10, read({0: 5, 1: 0})))
+    assert kept(frame((b"a", 10 if back else 99, cause(place))), NOTHING, removals) == ([b"a"] if back else [])
+
+
+def test_key_that_is_on_the_topic_is_not_removed():
+    table, removals = frame((b"a", 5, cause("in/0/0"))), frame((b"a", 10, read({0: 5})))
+    assert kept(table, frame((b"a", 3, None)), removals) == [b"a"]
+
+
+def test_key_that_was_never_removed_stays():
+    table, removals = frame((b"a", 5, cause("in/0/0")), (b"b", 5, cause("in/0/0"))), frame((b"a", 10, read({0: 5})))
+    assert kept(table, NOTHING, removals) == [b"b"]
+    assert kept(table, NOTHING, NOTHING) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(("ts", "back"), [(10, False), (11, True)])
+def test_time_tells_where_no_place_does(ts, back):
+    expected = [b"a"] if back else []
+    removals = frame((b"a", 10, read({0: 5})))
+    assert kept(frame((b"a", ts, cause("other/0/0"))), NOTHING, removals) == expected
+    assert kept(frame((b"a", ts, None)), NOTHING, removals) == expected
+    assert kept(frame((b"a", ts, cause("in/0/0"))), NOTHING, frame((b"a", 10, None))) == expected
+    created_again = {"in": "two"}
+    assert kept(frame((b"a", ts, cause("in/0/0"))), NOTHING, removals, created_again) == expected
