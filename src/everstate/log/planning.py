@@ -39,6 +39,7 @@ class Timing:
         waits: For each step that goes by stream time, the topics whose partitions it waits for.
         idle_ms: By topic, after how long a quiet partition is passed over; others are waited for.
         first: The topics that are read to their end before there is anything of the others.
+        tick_ms: How often the clock moves without records.
     """
 
     ordered: bool = False
@@ -46,12 +47,18 @@ class Timing:
     waits: tuple[tuple[str, ...], ...] = ()
     idle_ms: dict[str, int] = field(default_factory=dict)
     first: tuple[str, ...] = ()
+    tick_ms: int = TICK_MS
 
     @classmethod
     def of(cls, unit: Unit) -> Self:
         """That of a unit."""
         return cls(
-            ordered=unit.recorded, clocked=unit.clocked, waits=unit.waits, idle_ms=unit.idle_ms, first=unit.loaded_first
+            ordered=unit.recorded,
+            clocked=unit.clocked,
+            waits=unit.waits,
+            idle_ms=unit.idle_ms,
+            first=unit.loaded_first,
+            tick_ms=unit.tick_ms,
         )
 
     @classmethod
@@ -141,7 +148,7 @@ class Planner:
         times: Gives the stream times of all partitions at the end of the last micro-batch, which is the vector that is
             passed; None if they are not known.
         live: Partitions may be found quiet.
-        tick_ms: How often the clock moves without records.
+        tick_ms: How often the clock moves without records, if not as often as the output asks for.
         noting: The clock is noted with each micro-batch although the output does not go by it: a later version may.
         initial: Where its first micro-batch of all has begun.
     """
@@ -154,7 +161,7 @@ class Planner:
         limit: Vector | None = None,
         times: Callable[[Vector], Vector | None] = lambda _: None,
         live: bool = True,
-        tick_ms: int = TICK_MS,
+        tick_ms: int | None = None,
         noting: bool = False,
         initial: Vector | None = None,
     ) -> None:
@@ -163,7 +170,7 @@ class Planner:
         self._limit = limit or {}
         self._times = times
         self._live = live
-        self._tick_ms = tick_ms
+        self._tick_ms = timing.tick_ms if tick_ms is None else tick_ms
         self._noting = noting
         self._initial = initial or {}
         self._loading: Vector | None = None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from everstate.generations.removals import removal_service
 from everstate.log import vectors
 from everstate.log.planning import Given, Planner, Timing, Told, suited
 from everstate.log.stops import Stops
@@ -121,3 +122,15 @@ def test_partition_that_holds_time_up_is_named_if_it_is_far_behind():
     held = waits_for({"t": {0: 1_700_000_100_000, 1: 1_700_000_000_000}, "u": {0: 1_700_000_200_000}})
     assert str(held) == "partition 1 of t, which stands at 2023-11-14 22:13:20; the furthest is 200 s ahead"
     assert waits_for({"t": {0: -1, 1: -1}}) is None
+
+
+def test_clock_of_the_tombstone_service_moves_as_often_as_its_time_asks_for():
+    ticks = {
+        after: Timing.of(removal_service("t", after, clock="wall").units()[0]).tick_ms for after in ("5s", "10m", "7d")
+    }
+    assert ticks == {"5s": 1000, "10m": 6000, "7d": 60_000}
+    planner = Planner(Timing(clocked=True, tick_ms=6000), Stops.of([]))
+    begin = {"t": {0: 0}, "$clock": {0: 10_000}}
+    assert planner.end(begin, {"t": {0: 0}}, 10, 15_999) == begin
+    assert planner.end(begin, {"t": {0: 0}}, 10, 16_000)["$clock"] == {0: 16_000}
+    assert planner.end(begin, {"t": {0: 1}}, 10, 10_001)["$clock"] == {0: 10_001}

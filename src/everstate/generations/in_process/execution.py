@@ -25,7 +25,7 @@ from everstate.log import vectors
 from everstate.log.archive.reading import read_split, splits
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import Batch, Commit
-from everstate.log.planning import TICK_MS, Planner, Timing
+from everstate.log.planning import Planner, Timing
 from everstate.log.records import empty
 from everstate.log.stops import Stops
 from everstate.log.timing import wall_clock
@@ -108,7 +108,7 @@ class InProcessExecution:
             limit=course.end,
             times=self._times_at,
             live=not course.closed,
-            tick_ms=1 if course.ordered else TICK_MS,
+            tick_ms=1 if course.ordered else None,
             noting=course.ordered,
             initial=generation.initial,
         )
