@@ -160,3 +160,36 @@ def test_one_length_of_time_removes_all_that_is_due_at_every_run(case):
             due = expected_removals(driver, "rows", case.partitions, 5)
             assert removed(driver, Remove("rows", 5), case.partitions) == set(due)
             assert not expected_removals(driver, "rows", case.partitions, 5)
+
+
+def test_the_wall_clock_removes_keys_although_nothing_comes_and_a_longer_time_removes_no_more():
+    driver = es.testing.Driver(service(1), partitions=2)
+    driver.send("in", "a", {"n": 1}, ts=1_000)
+    driver.send("in", "b", {"n": 2}, ts=5_000)
+    driver.advance(clock=6_000)
+    assert driver.remove_quiet("rows", after="5s", clock="wall") == 1
+    driver.advance(clock=9_999)
+    assert driver.remove_quiet("rows", after="5s", clock="wall") == 0
+    driver.advance(clock=10_000)
+    assert driver.remove_quiet("rows", after="5s", clock="wall") == 1
+    assert driver.table("rows") == {}
+    driver.send("in", "c", {"n": 3}, ts=9_000)
+    driver.advance(clock=13_000)
+    assert driver.remove_quiet("rows", after="10s", clock="wall") == 0
+    assert driver.remove_quiet("rows", after="2s", clock="wall") == 0
+    driver.advance(clock=13_001)
+    assert driver.remove_quiet("rows", after="2s", clock="wall") == 1
+    assert [r.key for r in driver.records("rows") if r.value is None] == ["a", "b", "c"]
+
+
+def test_what_is_left_of_a_removed_key_in_other_outputs_stays():
+    driver = es.testing.Driver(service(1))
+    driver.send("in", "a", {"n": 1}, ts=0)
+    driver.send("events", "a", {"n": 1}, ts=0)
+    driver.send("in", "b", {"n": 2}, ts=50)
+    assert driver.remove_quiet("rows", after="10ms") == 1
+    driver.upgrade(service(2))
+    assert driver.table("sums") == {"a": {"total": 2}}
+    driver.tombstone("in", "a")
+    driver.upgrade(service(3))
+    assert driver.table("rows") == {"b": {"n": 6}}

@@ -246,7 +246,7 @@ class Driver(Guiding):
         Args:
             topic: A table's topic, whoever writes it.
             after: How long a key is quiet before it is removed.
-            clock: What tells the time: the topic's records, or the clock that `tick` sets.
+            clock: What tells the time: the topic's records, or the clock that `advance(clock=)` sets.
 
         Returns:
             How many keys were removed; what was removed is on the topic `TOPIC.removed`.
