@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -68,7 +69,8 @@ def tombstone(  # noqa: PLR0913 - each option is a parameter, or a group of them
 
     given: Any = asked(settings)
     show = False if quiet else None
-    remove(services, once=once, **given, log=address, state_dir=state_dir, take_over=take_over, show=show)
+    say = partial(typer.echo, err=True)
+    remove(services, once=once, tell=say, **given, log=address, state_dir=state_dir, take_over=take_over, show=show)
 
 
 def _say_what_is_due(log: Log, topic: str, service: Service) -> None:

@@ -4,56 +4,72 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import TYPE_CHECKING, Final, Unpack
 
 from everstate.engine.commands.runner import Runner
+from everstate.engine.jvm.reports import report_file
 from everstate.engine.signals import stopping_on_signals
 from everstate.errors import LeaseHeldError
+from everstate.generations.state.folder import service_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from everstate.dsl.service import Service
     from everstate.generations.deploy.options import RunOptions
 
 _LOOK_S: Final = 0.2
+_LINES_EVERY_S: Final = 30.0
 
 
-def remove(services: Mapping[str, Service], *, once: bool, **given: Unpack[RunOptions]) -> None:
+def remove(
+    services: Mapping[str, Service], *, once: bool, tell: Callable[[str], None], **given: Unpack[RunOptions]
+) -> None:
     """Run the tombstone services of these topics until they are stopped; with `once`, one after the other, to the end.
 
     Args:
         services: By topic.
         once: End when what is there has been looked at.
+        tell: Says how far several services are that run at once.
         given: As for `SparkRun`.
 
     Raises:
         LeaseHeldError: If another process removes the keys of one of the topics.
         EverstateError: If one fails; the others have been stopped in an orderly way.
     """
-    if once or len(services) == 1:
-        for topic, service in services.items():
-            with _named(topic):
-                Runner(service, **given).run(once=once)
+    if not once and len(services) > 1:
+        _together(services, tell, given)
         return
+    for topic, service in services.items():
+        with _named(topic):
+            Runner(service, **given).run(once=once)
+
+
+def _together(services: Mapping[str, Service], tell: Callable[[str], None], given: RunOptions) -> None:
+    """Run all of them at once, in one session of Spark."""
     from everstate.engine.jvm.session import start_session, stop_session  # noqa: PLC0415 - as late as Spark itself
 
-    runners = {topic: Runner(service, **given) for topic, service in services.items()}
-    settings = next(iter(runners.values())).settings
-    session = start_session(settings, "everstate tombstone")
-    stopping = threading.Event()
+    shown = given.get("show") is not False
+    given["show"] = False  # one table on the terminal for each of them would be none
+    first = next(iter(services.values()))
+    settings = Runner(first, **given).settings
+    home = service_folder(settings.state_dir, str(given["log"]), first.name)
+    session = start_session(settings, "everstate tombstone", report_file(home))
+    stopping, told = threading.Event(), time.monotonic()
     try:
         given["session"] = session
+        runners = {topic: Runner(service, **given) for topic, service in services.items()}
         with stopping_on_signals(stopping), contextlib.ExitStack() as running:
-            started = []
-            for topic, service in services.items():
-                runner = Runner(service, **given)
+            for topic, runner in runners.items():
                 with _named(topic):
                     runner.start()
                 running.callback(runner.stop)
-                started.append(runner)
-            while not stopping.wait(_LOOK_S) and all(runner.running for runner in started):
-                pass
+            while not stopping.wait(_LOOK_S) and all(runner.running for runner in runners.values()):
+                if shown and time.monotonic() - told >= _LINES_EVERY_S:
+                    told = time.monotonic()
+                    for line in (line for runner in runners.values() for line in runner.lines()):
+                        tell(line)
     finally:
         stop_session(session)
 

@@ -87,6 +87,10 @@ class Runner:
         """Whether it runs in the background, and has not ended by itself."""
         return self._thread is not None and self._thread.is_alive()
 
+    def lines(self) -> list[str]:
+        """How far its outputs are, as lines of text."""
+        return [line.text() for line in self._run.done()]
+
     def stop(self) -> None:
         """Finish the micro-batches in progress and stop.
 
