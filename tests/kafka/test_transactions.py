@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import pairwise
 
 import polars as pl
@@ -214,3 +215,19 @@ def test_record_of_somebody_else_in_the_middle_of_a_cutover_is_told(log, servers
     made, staged = batch(log, lease, {"totals": [("a", "3")]}, 0, generation="g3", query_id="q3", kind="cutover")
     log.cutover(Cutover(commit=made, leases=(lease,), expected=log.end_offsets(["totals"])), staged)
     assert caplog.text == ""
+
+
+@pytest.mark.long
+def test_marker_that_somebody_elses_transaction_hides_is_waited_for_and_its_batch_not_published_again(log, foreign):
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 0))
+    foreign.begin_transaction()
+    foreign.produce("__everstate.service.commits", b"hides", b"hides", partition=0)
+    foreign.flush(10)
+    assert log.commit(*batch(log, lease, {"totals": [("a", "2")]}, 1)).status == "committed"
+    over = threading.Timer(4, foreign.abort_transaction)
+    over.start()
+    assert log.commit(*batch(log, lease, {"totals": [("a", "2")]}, 1)).status == "skipped"
+    over.join()
+    assert values(log, "totals") == ["1", "2"]

@@ -95,8 +95,11 @@ class Journal:
 
     def _end(self, *, settled: bool) -> int | None:
         """Up to where all is decided; None if there is no topic."""
+        own = -1 if self._append_time else self._reader.topics.unseen.get((self.topic, 0), -1)
         end = self._asked(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
-        if not settled or end is None:
+        # Its own marker decides about what this process writes next: it must see that, whoever holds it back. Signs of
+        # life decide nothing, and must not wait.
+        if end is None or (not settled and end > own):
             return end
         written = self._asked(OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED) or 0
         if end >= written:
