@@ -9,7 +9,7 @@ import pytest
 
 from everstate.errors import FencedError, LeaseHeldError
 from everstate.log import Cutover, Holder, TopicConfig, leasing
-from everstate.log.crash import intercepted
+from everstate.log.crash import Crash, intercepted
 from everstate.log.kafka.clients import Clients
 from tests.kafka.conftest import batch, table, values
 
@@ -92,6 +92,26 @@ def test_transaction_that_takes_too_long_is_undone_by_the_broker_and_repeated(tw
         assert first.commit(*batch(first, lease, {"totals": [("a", "1")]}, 1)).status == "committed"
     assert values(first, "totals") == ["0", "1"]
     assert first.last_commit("service", "output").batch_id == 1
+
+
+def test_successor_that_dies_with_the_token_before_it_has_fenced_anybody_is_made_good_by_the_next(two, opened):
+    first, lease, second = two
+
+    def die(*_):
+        raise Crash("the token is written")
+
+    second._registry._fence = die
+    with pytest.raises(Crash):
+        second.acquire("service", take_over=True)
+    # Whoever has its producer open may still publish, and what it has published counts.
+    assert first.commit(*batch(first, lease, {"totals": [("a", "late")]}, 1)).status == "committed"
+    third = opened()
+    successor = third.acquire("service", take_over=True)
+    with pytest.raises(FencedError):
+        first.commit(*batch(first, lease, {"totals": [("a", "later")]}, 2))
+    assert third.last_commit("service", "output").batch_id == 1
+    assert third.commit(*batch(third, successor, {"totals": [("a", "2")]}, 2)).status == "committed"
+    assert values(third, "totals") == ["0", "late", "2"]
 
 
 def difference(log, lease, leases):

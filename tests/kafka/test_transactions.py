@@ -65,9 +65,11 @@ def test_open_transaction_of_somebody_else_holds_the_end_back_until_it_is_over(l
     log.append("orders", frame(("a", "3")))
     assert log.end_offsets(["orders"])["orders"][0] == end
     assert values(log, "orders") == ["1"]
+    assert log.held_back(["orders"]) == {("orders", 0): end}
     foreign.commit_transaction(10)
     log.append("orders", frame(("a", "4")))
     assert values(log, "orders") == ["1", "2", "3", "4"]
+    assert log.held_back(["orders"]) == {}
 
 
 def test_records_that_were_undone_are_never_read(log, foreign):

@@ -24,6 +24,7 @@ from everstate.generations.generation import own_dead_letters, own_side, own_top
 from everstate.generations.state.past import past_of
 from everstate.generations.state.removed import has_removals
 from everstate.generations.state.topic_marks import require_ids
+from everstate.log.abilities import HeldBack
 from everstate.log.planning import Timing, suited
 from everstate.log.timing import wall_clock
 from everstate.schema.topic_names import dead_letter_topic
@@ -101,6 +102,7 @@ class SparkExecution:
         self._log = log
         generation = output.generation
         self._topics = _ids(generation, *output.unit.topics, *(() if closed else output.unit.written))
+        self._held = HeldBack(log, output.unit.topics)
         self._position = _begins(output, log)
         unit = _while_built(output.unit, log, effects=effects) if closed else output.unit
         timing = Timing.of(unit)
@@ -260,6 +262,7 @@ class SparkExecution:
         if time.monotonic() > self._looked + _LOOK_AT_TOPICS_S:
             self._looked = time.monotonic()
             require_ids(self._topics, self._log)
+            self._held.look(self._looked)
 
     def coming_up(self) -> bool:
         """Whether it has been started, and has neither done its first batch nor found that there is nothing to do.

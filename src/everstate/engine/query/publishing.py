@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from everstate.engine.query.opened import opened
 from everstate.errors.carrying import carried
-from everstate.log.spreading import Spreading
+from everstate.log.abilities import Spreading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

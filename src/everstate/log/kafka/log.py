@@ -166,6 +166,17 @@ class KafkaLog:
         found = self._topics.ends([name for name in topics if not is_internal(name)])
         return {name: found[name] if name in found else self._private.required(name).ends() for name in topics}
 
+    def held_back(self, topics: Sequence[str]) -> dict[tuple[str, int], int]:
+        """The partitions where an open transaction hides records, each with the offset of the first."""
+        written = self._topics.ends(topics, committed=False)
+        ends = self._topics.ends(topics)
+        return {
+            (topic, number): end
+            for topic, numbers in ends.items()
+            for number, end in numbers.items()
+            if end < written[topic].get(number, 0)
+        }
+
     # -- records ----------------------------------------------------------------------------------------------------
 
     def append(self, topic: str, frame: pl.DataFrame) -> None:
@@ -277,7 +288,7 @@ class KafkaLog:
         return self._commits.commit(commit, staged)
 
     def spread(self, publishers: int, run: Callable[[Sequence[Share]], Sequence[Places]]) -> None:
-        """Have large batches sent by several publishers; see `everstate.log.spreading`."""
+        """Have large batches sent by several publishers; see `everstate.log.abilities`."""
         self._shares.spread(publishers, run)
 
     def send(self, share: Share) -> Places:
