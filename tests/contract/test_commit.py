@@ -121,7 +121,7 @@ def test_commit_corrected_tombstone_of_the_batch_gives_the_value_back(tables):
 def test_commit_other_content_on_a_stream_is_a_conflict_that_names_the_cure(tables):
     tables.publish({"events": [("x", "1")], "totals.dlq": []})
     with pytest.raises(
-        CommitConflictError, match=r"stream 'events' with other content(?s:.*)everstate clear SERVICE.py"
+        CommitConflictError, match=r"stream 'events' with different content(?s:.*)everstate clear SERVICE.py"
     ):
         tables.publish({"events": [("x", "2")], "totals.dlq": [("d", "1")]})
     assert tables.values("events") == [("x", "1")]

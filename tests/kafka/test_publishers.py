@@ -144,7 +144,7 @@ def test_stream_of_which_a_part_was_sent_takes_other_content_only_where_nothing_
     other = [(key, "2") for key, value in ROWS if (key, value) not in same]
     log.close()
     log, lease = process(2)
-    with pytest.raises(CommitConflictError, match="published to the stream 'events' with other content"):
+    with pytest.raises(CommitConflictError, match="published to the stream 'events' with different content"):
         log.commit(*batch(log, lease, {"events": other}, 0))
     assert log.commit(*batch(log, lease, {"events": same + other}, 0)).status == "corrected"
     assert published(log, "events") == pairs(same + other)

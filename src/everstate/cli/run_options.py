@@ -23,7 +23,7 @@ def _setting(*names: str, **more: Any) -> Any:
 DryRun = Annotated[bool, _change("--dry-run", help="Print the plan and stop.")]
 Unasked = Annotated[
     bool,
-    _change("--yes", help="Ask nothing: what has to be approved waits for --approve, as where there is no terminal."),
+    _change("--yes", help="Ask nothing: what has to be approved waits for --approve, as it does without a terminal."),
 ]
 Approve = Annotated[bool, _change("--approve", help="Let cutovers remove what they need to.")]
 
@@ -67,9 +67,9 @@ class SettingOptions:
     scratch_dir: Annotated[Path | None, _setting(metavar="PATH", help="Where RocksDB keeps its working files.")] = None
     trigger: Annotated[float | None, _setting(help="Seconds between two micro-batches.")] = None
     max_records: Annotated[int | None, _setting(help="Most records in a micro-batch.")] = None
-    recalculation_records: Annotated[int | None, _setting(help="Most records in one while a generation is built.")] = (
-        None
-    )
+    recalculation_records: Annotated[
+        int | None, _setting(help="Most records in a micro-batch while a generation is built.")
+    ] = None
     master: Annotated[
         str | None, _setting(metavar="URL", help="A standalone Spark cluster to run on: spark://host:7077.")
     ] = None

@@ -173,9 +173,7 @@ def _cure(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"Install it, or put {error.name} next to the file: its folder is searched."
     if isinstance(error, ImportError) and "relative import" in str(error):
-        return (
-            "The file is in no package: put an empty __init__.py next to it, or import its neighbours by their names."
-        )
+        return "The file is not in a package: put an empty __init__.py next to it, or import its neighbours by name."
     if isinstance(error, SystemExit):
         return "A service file only defines the service; put what ends the program under: if __name__ == '__main__':"
     return "Correct the file at this line; to see more, run it with Python itself."

@@ -118,7 +118,7 @@ _STREAM: Final = (
     ),
     (
         "suppress",
-        "Rows of a stream are no changes. A table has it: group_by('id').agg(n=es.count()).suppress(until='10m').",
+        "Rows of a stream are not changes. A table has it: group_by('id').agg(n=es.count()).suppress(until='10m').",
     ),
     (
         (

@@ -109,7 +109,7 @@ def windowing(
         raise UnsupportedError(
             "time= is for windows of a table, but this is a stream",
             location=location,
-            hint="A stream's time is said where it is read: app.stream(..., time=col('at'))",
+            hint="A stream's time is declared where it is read: app.stream(..., time=col('at'))",
         )
     if late_to is not None:
         check_topic_name(late_to, location=location)  # type: ignore[arg-type]  # what is not text is refused

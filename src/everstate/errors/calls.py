@@ -67,10 +67,10 @@ def _fault(parameters: list[inspect.Parameter], given: tuple[Any, ...], named: d
     if unknown := [name for name in named if name not in names]:
         return f"has no option {unknown[0]!r}"
     if len(given) > len(by_place) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return f"takes {_number(len(by_place))} without a name, but {len(given)} were given"
+        return f"takes {_number(len(by_place))} by position, but {len(given)} were given"
     filled = {p.name for p in by_place[: len(given)]}
     if twice := sorted(filled & set(named)):
-        return f"got {twice[0]!r} twice: by its place and by its name"
+        return f"got {twice[0]!r} twice: by position and by name"
     needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     missing = [p.name for p in needed if p.name not in filled and p.name not in named]
     return f"needs {', '.join(missing)}" if missing else "cannot be called like this"

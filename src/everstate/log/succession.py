@@ -3,7 +3,7 @@
 A batch is known by all that identifies it, not by its number alone: a lost checkpoint, one restored from a copy, or a
 second query would count the same numbers again.
 
-If the last batch comes again with other content, the difference is published on a table's topic, key by key: what
+If the last batch comes again with different content, the difference is published on a table's topic, key by key: what
 changed, what is new, and for a key that the batch no longer publishes, the value it had before the batch (or a
 tombstone if it had none). What a stream has published stands, so there other content is a conflict.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs"]:
-    """Whether a batch follows on the last one, is the last one, or is the last one with other content.
+    """Whether a batch follows on the last one, is the last one, or is the last one with different content.
 
     Raises:
         CommitConflictError: If it is none of these.
@@ -41,7 +41,7 @@ def judge(last: Commit | None, batch: Commit) -> Literal["new", "same", "differs
                 batch, f"the log has this batch from {last.start} to {last.end}, not {batch.start} to {batch.end}"
             )
         if batch.seen and batch.digest != last.digest:
-            raise conflict(batch, "it removes other keys than it did before")  # what was removed is gone
+            raise conflict(batch, "it does not remove the same keys as before")  # what was removed is gone
         # What a batch wrote to topics of its own has reached the output topic, or will, by way of a cutover.
         return "same" if batch.digest == last.digest or batch.kind != last.kind else "differs"
     if batch.batch_id != last.batch_id + 1:

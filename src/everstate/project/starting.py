@@ -38,7 +38,7 @@ def start_project(name: str, parent: Path) -> list[Path]:
     package = name.replace("-", "_")
     taken = package in sys.stdlib_module_names or package in {"everstate", "tests"}
     if not _NAME.fullmatch(name) or taken:
-        why = "is that of another package" if taken else "is not that of a package"
+        why = "is the name of another package" if taken else "cannot be the name of a package"
         raise ConfigurationError(
             f"the name {name!r} {why}",
             hint="Use lower-case letters, digits, '-' and '_', beginning with a letter, such as: order-totals",

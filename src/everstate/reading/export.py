@@ -82,7 +82,7 @@ def export(
     require_writable(request.file)
     if request.latest and request.end is not None:
         raise ConfigurationError(
-            "the latest records are those of now, so they cannot end at a time or an offset",
+            "the latest records are the current ones, so they cannot end at a time or an offset",
             hint="Leave --latest or --to out.",
         )
     source = _Source(log, request, progress)

@@ -168,7 +168,7 @@ class InferredForm:
                 good.append(place)
             else:
                 bad.append(place)
-                reasons.append("it is not a JSON object, as others of this topic are")
+                reasons.append("it is not a JSON object, as others in this topic are")
         index = pl.Series("$index", good, dtype=pl.UInt32)
         frame = to_frame(rows, schema).with_columns(index) if schema.fields else pl.DataFrame([index])
         kinds = {"$index": pl.UInt32(), "reason": pl.String()}

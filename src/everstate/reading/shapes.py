@@ -39,7 +39,7 @@ def parsed(text: str | bytes) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def of_objects(text: pl.Series) -> dict[str, Shape] | None:

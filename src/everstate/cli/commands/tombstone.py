@@ -37,7 +37,7 @@ def tombstone(  # noqa: PLR0913 - each option is a parameter, or a group of them
     ],
     clock: Annotated[
         Literal["event", "wall"],
-        typer.Option("--clock", help="What tells the time: the records of the topic, or the clock on the wall."),
+        typer.Option("--clock", help="What tells the time: the records of the topic, or the wall clock."),
     ] = "event",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Look at what is there, then stop.")] = False,

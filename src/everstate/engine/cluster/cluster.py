@@ -128,7 +128,7 @@ class Cluster:
             )
         if found := _OTHER_PYTHON.search(text):
             return EngineError(
-                f"a machine of the cluster has another Python than this one: {found['text'][:200]}",
+                f"a machine of the cluster has a different Python from this one: {found['text'][:200]}",
                 hint="Install the same one there, and name it: EVERSTATE_WORKER_PYTHON=/path/to/python",
             )
         if found := _NO_MODULE.search(text):

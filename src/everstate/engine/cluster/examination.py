@@ -86,7 +86,7 @@ class Examination:
         if told["machine"] != probe.machine() or told["unseen"]:
             raise ConfigurationError(
                 f"the embedded log {self.log} is on this machine, and the cluster also works on {told['host']}: SQLite "
-                "does not keep a log whole over several machines",
+                "cannot keep a log intact across several machines",
                 hint="Use Kafka: --log kafka://host:9092. `everstate copy` takes topics there.",
             )
 

@@ -51,7 +51,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     folder = Path(question["folder"])
     try:
         if (folder / "driver").read_text(encoding="utf-8") != question["token"]:
-            told["trouble"] = "it has other files under that path"
+            told["trouble"] = "it has different files under that path"
         else:
             mark = folder / f"{socket.gethostname()}-{os.getpid()}"
             mark.touch(mode=0o600, exist_ok=True)

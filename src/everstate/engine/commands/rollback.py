@@ -216,7 +216,7 @@ def _take_building(site: Site) -> None:
             # The process that was replaced may wake up: nobody continues from the checkpoint that it writes to.
             for output, history in site.registry.histories().items():
                 if history.building is not None:
-                    transitions.discard(output, history.building.number, site, "another process rolls back")
+                    transitions.discard(output, history.building.number, site, "another process is rolling back")
 
 
 def _restored(run: Run, action: Restore) -> Restored:

@@ -107,7 +107,7 @@ def start_session(
     try:
         session = _started(conf, report)
     except Exception as error:
-        told = "" if report is None else f" What Java has said is in {report.parent}."
+        told = "" if report is None else f" What Java reported is in {report.parent}."
         raise EngineError(
             f"Spark did not start: {(str(error).splitlines() or [type(error).__name__])[0][:300]}",
             hint=f"Run it with --log-level INFO to see more, and look at --memory.{told}",

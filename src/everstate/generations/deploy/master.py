@@ -50,7 +50,7 @@ class Master:
                 raise ConfigurationError(f"the setting master cannot be {text!r}: {why}", hint=hint)
         found = [_HOST.fullmatch(part) for part in text.removeprefix(SCHEME).split(",")]
         if not text.startswith(SCHEME) or not all(found):
-            raise ConfigurationError(f"the setting master cannot be {text!r}: it is no address of one", hint=_HINT)
+            raise ConfigurationError(f"the setting master cannot be {text!r}: it is not the address of one", hint=_HINT)
         return cls(tuple((part["host"].strip("[]"), int(part["port"])) for part in found if part))
 
     def __str__(self) -> str:

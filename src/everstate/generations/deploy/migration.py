@@ -69,7 +69,7 @@ def begin(unit: Unit, generation: Generation, site: Site) -> None:
     active = site.registry.read(output).active
     document = folder.read_migration()
     if active is None or document.get("of") != active.number:
-        raise MigrationError("another generation has become active meanwhile")
+        raise MigrationError("another generation has become active in the meantime")
     last = log.last_commit(unit.service, output, active.name)
     if last is not None:
         with _as_migration():

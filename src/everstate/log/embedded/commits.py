@@ -27,7 +27,7 @@ _TIMES: Final = "$times:"
 
 
 def commit(store: Store, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
-    """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
+    """Publish a batch unless the log has it; publish the difference if the log has it with different content."""
     crash_point("log.commit.before_transaction")
     overtakable = batch.may_be_overtaken(staged)
     result = None if overtakable else _published(store, batch, staged)

@@ -84,7 +84,7 @@ def _refuse_other_stream(
         Staged(topic, partition, len(frame), content_digest(frame), "") for frame in _frames(store, place, published)
     ]
     if combined_digest(parts) != combined_digest(wanted):
-        raise conflict(batch, f"it was published to the stream {place.topic!r} with other content")
+        raise conflict(batch, f"it was published to the stream {place.topic!r} with different content")
 
 
 def _frames(store: Store, place: Place, segments: Sequence[Segment]) -> Iterator[pl.DataFrame]:

@@ -42,7 +42,7 @@ class Commits:
     shares: Shares
 
     def commit(self, batch: Commit, staged: Sequence[Staged]) -> CommitResult:
-        """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
+        """Publish a batch unless the log has it; publish the difference if the log has it with different content."""
         crash_point("log.commit.before_transaction")
         self.registry.commits(batch.service).create()
         lease = Lease(batch.lease_name, batch.token, leasing.this_process())

@@ -122,7 +122,7 @@ def _refuse_other_stream(
 ) -> None:
     topic, number = place
     if _digest(topic, number, then) != _digest(topic, number, now):
-        raise conflict(batch, f"it was published to the stream {topic!r} with other content")
+        raise conflict(batch, f"it was published to the stream {topic!r} with different content")
 
 
 def _digest(topic: str, number: int, frames: Sequence[pl.DataFrame]) -> str:

@@ -151,7 +151,7 @@ def _read_stops(entry: Entry) -> Stops:
 
 
 def corrected(last: Marker, batch: Commit, now_ms: int) -> Marker:
-    """The marker of a batch that came again with other content."""
+    """The marker of a batch that came again with different content."""
     return replace(last, commit=replace(last.commit, digest=batch.digest, token=batch.token, committed_ms=now_ms))
 
 

@@ -119,7 +119,7 @@ def check(staged: Iterable[Staged]) -> None:
         path = Path(place.file)
         if not path.is_file() or path.stat().st_size != place.size:
             raise LogError(
-                f"the staged file {path} is gone or has another length than when it was written",
+                f"the staged file {path} is gone, or its length is not the one it was written with",
                 hint="Nothing was published; run the batch again.",
             )
 

@@ -27,7 +27,7 @@ _PUBLISHED = ""
 
 
 def commit(state: State, batch: Commit, staged: Sequence[Staged], *, now_ms: int) -> CommitResult:
-    """Publish a batch unless the log has it; publish the difference if the log has it with other content."""
+    """Publish a batch unless the log has it; publish the difference if the log has it with different content."""
     leasing.check(batch.lease_name, state.leases.get(batch.lease_name), batch.token)
     last = _before(state, batch)
     verdict = judge(last.commit if last is not None else None, batch)
@@ -169,7 +169,7 @@ def _difference(state: State, batch: Commit, staged: Sequence[Staged], last: Pub
             correction = changes(_last_of_each_key(now), _last_of_each_key(then), _last_of_each_key([before]))
             result += publishing.stage(state, topic, [(partition, correction)])
         elif _digest(name, then) != _digest(name, now):
-            raise conflict(batch, f"it was published to the stream {name!r} with other content")
+            raise conflict(batch, f"it was published to the stream {name!r} with different content")
     return result
 
 

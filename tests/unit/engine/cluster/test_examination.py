@@ -30,7 +30,7 @@ def test_examination_of_a_machine_without_the_folder_names_both(examination, tmp
 
 
 def test_examination_of_a_machine_with_other_files_under_the_path_is_refused(examination):
-    with pytest.raises(ConfigurationError, match="other files"):
+    with pytest.raises(ConfigurationError, match="different files"):
         examination.judge([probe.answer({**examination.question, "token": "another"})])
 
 
@@ -78,7 +78,7 @@ def test_examination_embedded_log_on_another_machine_is_refused(examination, tmp
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
             EngineError,
-            "has another Python",
+            "has a different Python",
         ),
         ("ModuleNotFoundError: No module named 'pyspark'", EngineError, "lacks the package pyspark"),
         ("Job aborted", EngineError, "no task can be run on spark://host:7077: Job aborted"),

@@ -5,7 +5,7 @@ the old ones are still there: whoever loses a race throws its own files away. Re
 file find their offsets again in the new one.
 
 The segments of each output's last batch are left alone, and what was before them keeps one record per key: if that
-batch comes again with other content, its correction needs both.
+batch comes again with different content, its correction needs both.
 """
 
 from __future__ import annotations
