@@ -170,8 +170,8 @@ class SparkRun(Run):
             return NoCrossings()
         from everstate.engine.spark_io.crossings import Crossings  # noqa: PLC0415 - loads PySpark
 
-        prints = {output: known.fingerprint for output, known in planned.prints.items()}
-        return Crossings(self.service, self.site, prints, self._executor.session, self.ending.stopping.is_set)
+        stopping = self.ending.stopping
+        return Crossings(self.service, self.site, planned.plan, self._executor.session, stopping.is_set)
 
     def progress(self, changes: Changes) -> Progress:
         """Shows what runs."""

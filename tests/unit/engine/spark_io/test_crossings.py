@@ -4,6 +4,7 @@ import json
 import logging
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 import everstate as es
 from everstate.engine.query.by_value import own_copy
 from everstate.engine.spark_io.columns import delivered_schema
+from everstate.engine.spark_io.crossings import Crossings
 from everstate.engine.spark_io.delivery import DeliveryCrossing
 from everstate.engine.spark_io.feed import FeedCrossing
 from everstate.engine.spark_io.tasks import Ends, handing_out
@@ -20,6 +22,7 @@ from everstate.generations.deploy.settings import Settings
 from everstate.kernels.records.typed_rows import DeclaredForm
 from everstate.log import EmbeddedLog
 from everstate.log.descriptions import TopicConfig
+from everstate.plan.actions import Begin, Estimate, Keep, Plan, Recalculate
 
 SCHEMA = {"id": str, "n": int}
 
@@ -203,3 +206,32 @@ def test_own_copy_is_another_function_of_the_same_file():
     assert copied is not reading
     assert copied("session") == ("session", path)
     assert copied.__code__.co_filename == __file__
+
+
+def planned(action, active, *, publishes=True):
+    """The crossings of a service that does this with its output, which is now at that generation."""
+    app = es.Service("shop")
+    app.stream("orders", key="id", schema=SCHEMA).from_spark(read).to("copied").to_spark(write)
+    history = SimpleNamespace(active=None if active is None else SimpleNamespace(number=active))
+    site = SimpleNamespace(
+        registry=SimpleNamespace(read=lambda _: history), leases=SimpleNamespace(publishes=lambda: publishes)
+    )
+    plan = Plan("shop", (action,))
+    return Crossings(app, site, plan, lambda: None, lambda: False), app.spark_steps
+
+
+@pytest.mark.parametrize(
+    ("action", "active", "publishes", "due"),
+    [
+        (Keep(output="copied", fingerprint="f", active=1), 1, True, True),
+        (Keep(output="copied", fingerprint="f", active=1), 1, False, False),
+        (Recalculate(output="copied", fingerprint="f", active=1, estimate=Estimate(0)), 1, True, False),
+        (Recalculate(output="copied", fingerprint="f", active=1, estimate=Estimate(0)), 2, True, True),
+        (Begin(output="copied", fingerprint="f"), None, True, False),
+        (Begin(output="copied", fingerprint="f"), 1, True, True),
+    ],
+)
+def test_delivery_begins_when_its_own_version_is_active_and_a_feed_at_once(action, active, publishes, due):
+    crossings, steps = planned(action, active, publishes=publishes)
+    assert crossings._is_due(steps.deliveries["copied"]) is due
+    assert crossings._is_due(steps.feeds["orders"])
