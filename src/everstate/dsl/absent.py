@@ -33,7 +33,8 @@ _FLOW: Final = (
     ("keyby repartition reset selectkey setkey withkey", "Use rekey('column')."),
     ("groupbykey", "Name the key's column: group_by('id')."),
     ("output produce saveastable sink sinkto totopic write writestream", _OUTPUT),
-    ("foreach foreachbatch foreachpartition inspect tap", "Use peek(f) for a side effect."),
+    ("foreach foreachpartition inspect tap", "Use peek(f) for a side effect."),
+    ("foreachbatch", "Hand what an output publishes to Spark: .to('topic').to_spark(f), with f(frame, batch_id)."),
     (
         (
             "cache collect display fetch first head lazy persist print printtable show tail take toarrow tolist "

@@ -4,10 +4,11 @@ Everything that decides results is the engine's own code: decoding, kernels, pag
 registry of generations, comparison, guards, migration and cutover. Only what lies below is different: the log is in
 memory, and the executor runs micro-batches in the caller's thread.
 
-What it does not simulate: Spark (its planning, checkpoints, lost workers), a log on disk, several processes, and time
-that passes by itself: nothing expires and no topic is compacted, so `keep_history=True` has no effect. The old version
-ends when an upgrade begins; on Spark it goes on until the new one is ready. A version that was replaced is not kept, so
-going back to it is a recalculation like any other.
+What it does not simulate: Spark (its planning, checkpoints, lost workers; what `from_spark` would read is sent by the
+test, and functions of `to_spark` are not called), a log on disk, several processes, and time that passes by itself:
+nothing expires and no topic is compacted, so `keep_history=True` has no effect. The old version ends when an upgrade
+begins; on Spark it goes on until the new one is ready. A version that was replaced is not kept, so going back to it is
+a recalculation like any other.
 """
 
 from __future__ import annotations
