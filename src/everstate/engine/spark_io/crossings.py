@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from everstate.engine.checkpoint.checkpoint import numbers
 from everstate.engine.spark_io.delivery import DeliveryCrossing
 from everstate.engine.spark_io.feed import FeedCrossing
-from everstate.errors import LeaseHeldError
+from everstate.errors import EverstateError, LeaseHeldError
 from everstate.fingerprints.spark_steps import step_digest
 from everstate.generations.deploy.heartbeat import Heartbeat
 from everstate.generations.state.folder import SPARK_STEPS
@@ -108,11 +108,11 @@ class Crossings:
     def close(self) -> None:
         """Stop in an orderly way and give the leases back."""
         deadline = time.monotonic() + self._site.settings.stop_timeout
-        with contextlib.ExitStack() as stack:
-            for crossing in list(self._running.values()):
-                stack.callback(self._give_back, crossing.step, crossing.lease)
-                stack.callback(crossing.stop, deadline)
-        self._running.clear()
+        for crossing in list(self._running.values()):
+            # What has ended the service, if anything, says more; a batch that did not come to its end comes again.
+            with contextlib.suppress(EverstateError):
+                crossing.stop(deadline)
+            self._give_back(crossing.step, crossing.lease)
 
     def _drain(self, steps: Iterable[SparkStep]) -> None:
         started = [crossing for step in list(steps) if (crossing := self._start(step, once=True)) is not None]

@@ -235,3 +235,23 @@ def test_delivery_begins_when_its_own_version_is_active_and_a_feed_at_once(actio
     crossings, steps = planned(action, active, publishes=publishes)
     assert crossings._is_due(steps.deliveries["copied"]) is due
     assert crossings._is_due(steps.feeds["orders"])
+
+
+def test_all_that_runs_is_stopped_and_its_leases_are_free_although_one_cannot_be(log):
+    crossings, steps = planned(Keep(output="copied", fingerprint="f", active=1), 1)
+    crossings._site = SimpleNamespace(log=log, settings=Settings())
+    stopped = []
+
+    def stop(name):
+        stopped.append(name)
+        raise EngineError("Spark is gone")
+
+    for step in (steps.feeds["orders"], steps.deliveries["copied"]):
+        lease = log.acquire(f"shop:{step.name}")
+        crossings._running[step.name] = SimpleNamespace(
+            step=step, lease=lease, stop=lambda _, name=step.name: stop(name)
+        )
+    crossings.close()
+    assert stopped == ["from_spark:orders", "to_spark:copied"]
+    assert log.holder("shop:from_spark:orders") is None
+    assert log.holder("shop:to_spark:copied") is None
