@@ -90,7 +90,7 @@ class SparkExecution:
         migration: Migration | None = None,
     ) -> None:
         self.output = output
-        self._folder = folder
+        self._folder, self._log = folder, log
         self._spark, self._cores, self._settings = spark, cores, settings
         self._query: StreamingQuery | None = None
         self._once = False
@@ -99,7 +99,6 @@ class SparkExecution:
         self._began = self._watched = self._looked = 0.0
         self._due: float | None = None
         self._done = 0
-        self._log = log
         generation = output.generation
         self._topics = _ids(generation, *output.unit.topics, *(() if closed else output.unit.written))
         self._held = HeldBack(log, output.unit.topics)
