@@ -8,7 +8,7 @@ import pytest
 
 import everstate as es
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def arrive(folder, name, rows):
