@@ -13,7 +13,7 @@ import polars as pl
 
 from everstate.kernels.keying import key_parts, rekeyed
 from everstate.kernels.ledger import Ledger
-from everstate.kernels.operations.latest import newest
+from everstate.kernels.operations.table_records import newest
 from everstate.kernels.records.keys import decode_keys, encode_keys
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, PART, TOMBSTONE, TOPIC, TS, empty, user_columns
 from everstate.topology.nodes import Kind

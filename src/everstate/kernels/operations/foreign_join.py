@@ -16,7 +16,7 @@ import polars as pl
 
 from everstate.kernels.changes import consolidate, differences, shaped
 from everstate.kernels.keying import key_parts
-from everstate.kernels.operations import latest
+from everstate.kernels.operations import table_records
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import CAUSES, FOREIGN, LEFT, RIGHT, ROWS, columns_of, later, prefixed, results
 from everstate.kernels.records.keys import encode_keys
@@ -186,7 +186,7 @@ def at_home(
     Left rows stay on the shard of their own key, and are kept there by foreign key like those of others.
     """
     store = shard.keyed(number, _RIGHT_ROWS)
-    changes = latest.changed_in(store, node.inputs[1], inputs[1], RIGHT)
+    changes = table_records.changed_in(store, node.inputs[1], inputs[1], RIGHT)
     lefts = referring(node, inputs[0], shard.ledger)
     return update(node, number, [lefts, changes], shard, emit_moves=emit_moves)
 
@@ -196,7 +196,7 @@ def records_everywhere(
 ) -> pl.DataFrame:
     """Left rows as they are; records of the global table in the shape of their source, also where there are none."""
     del node, ledger, emit_moves
-    return latest.as_records(rows) if port else rows
+    return table_records.as_records(rows) if port else rows
 
 
 KERNELS: Final = {

@@ -15,7 +15,7 @@ import polars as pl
 
 from everstate.kernels.changes import shaped
 from everstate.kernels.keying import key_parts
-from everstate.kernels.operations import latest
+from everstate.kernels.operations import table_records
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import FOREIGN, LEFT, RIGHT, columns_of, prefixed, results
 from everstate.kernels.records.keys import encode_keys
@@ -48,7 +48,7 @@ def prepare_everywhere(
 ) -> pl.DataFrame:
     """Rows of the stream as they are; records of the table in the shape of their source, also where there are none."""
     del node, ledger, emit_moves
-    return latest.as_records(rows) if port else rows
+    return table_records.as_records(rows) if port else rows
 
 
 def on_key(
@@ -93,7 +93,7 @@ def everywhere(
     """
     del emit_moves
     store = shard.keyed(number)
-    _follow(node, store, latest.changed_in(store, node.inputs[1], inputs[1], RIGHT))
+    _follow(node, store, table_records.changed_in(store, node.inputs[1], inputs[1], RIGHT))
     return _met(node, referring(node, inputs[0], shard.ledger), store, shard.ledger)
 
 
