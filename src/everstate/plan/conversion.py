@@ -167,6 +167,8 @@ def _shape(new: UnitPrint, derives_from: NodePrint | None, *, checked: bool) -> 
         return f"the results of {an(noun(derives_from.operation, derives_from.traits))} are not in its state"
     if not checked:
         return ""
+    if any(node.traits.timed or node.traits.clocked for node in new.nodes):
+        return "time passes with the records of all keys, so a sample of keys cannot be recalculated on its own"
     above: dict[str, tuple[bool, bool]] = {}
     for node in new.nodes:
         stored = any(above[name][0] for name in node.inputs)

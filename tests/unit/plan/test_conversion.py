@@ -37,6 +37,14 @@ def same(orders):
     return orders
 
 
+def per_minute(orders):
+    return orders.group_by("customer").window(es.tumbling("1m")).agg(n=es.count())
+
+
+def per_start(orders):
+    return per_minute(orders).group_by("window_start").agg(n=col("n").sum())
+
+
 def remove(total, row):
     return total - row["amount"]
 
@@ -51,6 +59,11 @@ def migrate(old):
         (described(same), described(lambda o: o.filter(col("amount") > 1)), False),
         (described(lambda o: o.select("amount")), described(same), False),
         (described(same), described(same, WIDER), True),
+        (
+            described(per_start, source="stream"),
+            described(lambda o: per_start(o).filter(col("n") > 1), source="stream"),
+            False,
+        ),
         (described(same), described(same, FILLED), True),
         (
             described(lambda o: o.filter(col("amount") > 1)),
@@ -74,6 +87,7 @@ def migrate(old):
         "step added",
         "step removed",
         "wider",
+        "behind what is behind windows",
         "filled",
         "filled and filtered",
         "fold of a stream",
@@ -91,6 +105,21 @@ def test_conversion_of_what_can_be_converted(before, after, checked) -> None:
     ("before", "after", "reason"),
     [
         (described(folded(1)), described(folded(2)), "the aggregate has no migrate function"),
+        (
+            described(per_minute, source="stream"),
+            described(lambda o: per_minute(o).filter(col("n") > 1), source="stream"),
+            "the results of a windowed aggregate are not in its state",
+        ),
+        (
+            described(lambda o: o.expire(after="1d")),
+            described(lambda o: o.expire(after="1d").filter(col("amount") > 1)),
+            "the results of an expire are not in its state",
+        ),
+        (
+            described(per_start, source="stream"),
+            described(per_start, WIDER, source="stream"),
+            "time passes with the records of all keys, so a sample of keys cannot be recalculated on its own",
+        ),
         (
             described(lambda o: o.group_by("customer").agg(n=es.count())),
             described(lambda o: o.group_by("customer").agg(n=col("amount").sum())),
