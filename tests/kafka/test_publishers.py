@@ -284,7 +284,7 @@ def test_service_whose_publishers_are_tasks_is_killed_among_them_and_publishes_e
 
     def send(amount):
         numbers = pl.DataFrame({"number": pl.int_range(count, eager=True)})
-        value = pl.format('{"customer":{},"amount":{}}', "number", pl.lit(amount)).cast(pl.Binary)
+        value = pl.concat_str(pl.lit('{"customer":'), "number", pl.lit(f',"amount":{amount}}}')).cast(pl.Binary)
         key = write(numbers["number"], "int32")
         log.append("orders", numbers.select(key=key, value=value, ts=pl.lit(1_700_000_000_000)))
 
