@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -89,7 +89,7 @@ class Comparisons:
             return difference(_nothing(), _nothing())
         removals = has_removals(self._log, unit)
         table, there = self._latest(built, headers=removals), present[unit.output.topic]
-        removed = self._latest(removals_topic(unit.output.topic), headers=True)
+        removed = self._latest(removals_topic(unit.output.topic), headers=True) if removals else _NONE
         frames, found = self._made.get(built, ((), None))
         if found is None or not all(map(operator.is_, frames, (table, there, removed))):
             ids = self._log.topic_ids([topic for topic in unit.topics if self._log.has_topic(topic)])
@@ -101,6 +101,10 @@ class Comparisons:
     def _latest(self, topic: str, *, headers: bool = False) -> pl.DataFrame:
         name = f"{topic} headers" if headers else topic
         return self._views.setdefault(name, TopicView(self._log, topic, headers=headers)).latest()
+
+
+#: No removals.
+_NONE: Final = pl.DataFrame(schema={"key": pl.Binary})
 
 
 def _nothing() -> pl.DataFrame:

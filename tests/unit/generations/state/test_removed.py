@@ -5,7 +5,9 @@ import json
 import polars as pl
 import pytest
 
-from everstate.generations.state.removed import held_back
+import everstate as es
+from everstate.errors import LogDeniedError
+from everstate.generations.state.removed import has_removals, held_back
 from everstate.log.records import HEADERS
 
 SCHEMA = {"key": pl.Binary, "value": pl.Binary, "ts": pl.Int64, "headers": HEADERS}
@@ -64,3 +66,13 @@ def test_time_tells_where_no_place_does(ts, back):
     assert kept(frame((b"a", ts, cause("in/0/0"))), NOTHING, frame((b"a", 10, None))) == expected
     created_again = {"in": "two"}
     assert kept(frame((b"a", ts, cause("in/0/0"))), NOTHING, removals, created_again) == expected
+
+
+def test_owner_that_may_not_see_removals_is_deployed_all_the_same():
+    class Denied:
+        def has_topic(self, name):
+            raise LogDeniedError(f"no right to {name}", hint="Give it.")
+
+    app = es.Service("s")
+    app.table("in", schema={"n": int}).to("out")
+    assert has_removals(Denied(), app.units()[0]) is False
