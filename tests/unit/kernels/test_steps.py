@@ -11,14 +11,13 @@ from everstate.log.planning import Planner, Timing
 from everstate.log.stops import Stops
 
 
-def service(*, window: bool = False):
+def service(*, waits: bool = False):
     app = es.Service("s")
     clicks = app.stream("clicks", key="id", schema={"user": str})
+    if waits:
+        clicks = clicks.join(clicks.select(other="user"), within="1s", how="left")
     named = clicks.join(app.table("users", key="user", schema={"name": str}), on="user")
-    if window:
-        named.group_by("name").window(es.tumbling("1s")).agg(n=es.count()).to("out")
-    else:
-        named.to("out")
+    named.to("out")
     return app.units()[0]
 
 
@@ -40,8 +39,8 @@ def test_recorded_micro_batches_are_apart_where_the_table_has_changed_after_a_ro
     assert steps_of(service(), "users", 6) == [[0, 1], [2, 3, 4], [5]]
 
 
-def test_recorded_micro_batches_are_apart_wherever_the_table_changes_if_time_passes():
-    assert steps_of(service(window=True), "users", 6) == [[0, 1], [2, 3], [4], [5]]
+def test_recorded_micro_batches_are_apart_wherever_the_table_changes_if_rows_come_by_time():
+    assert steps_of(service(waits=True), "users", 6) == [[0, 1], [2, 3], [4], [5]]
 
 
 def test_live_micro_batch_is_one_step():
