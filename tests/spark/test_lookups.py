@@ -30,7 +30,7 @@ def service(shards: int, factor: int = 1) -> es.Service:
     rows.join(people.filter(col("name") != "x3"), on="ref").to("by-column", key="n")
     rows.join(cities, on="ref", how="left").to("with-global", key="n")
     named = rows.join(people, on="ref", how="left").join(cities, on="ref", how="left")
-    named.group_by(name=col("name").fill_null("nobody"), land=col("land").fill_null("nowhere")).agg(
+    named.group_by(person=col("name").fill_null("nobody"), land=col("land").fill_null("nowhere")).agg(
         n=es.count(), sum=col("n").sum()
     ).to("counted")
     staff.with_columns(n=col("n") * factor).join(cities, on="city", how="left").to("staff-in-cities")

@@ -329,10 +329,13 @@ def keying(
         return Keying(spec, fn=function(parts[0], "a function as key(row)", location))
     for option in ("name", "key_type"):
         if options.get(option) is not None:
+            own = isinstance(options[option], pl.Expr)
             raise UnsupportedError(
                 f"{option}= is for a key that a function makes",
                 location=location,
-                hint="Columns have their names and types: group_by(customer=col('name').cast(str))",
+                hint=f"For a column of that name make it first: with_columns({option}=...).group_by({option!r})"
+                if own
+                else "Columns have their names and types: group_by(customer=col('name').cast(str))",
             )
     expressions = _expressions(parts, named, location)
     if not expressions:
