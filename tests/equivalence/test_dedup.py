@@ -139,7 +139,7 @@ def played(case: Case, shards: int) -> es.testing.Driver:
     return driver
 
 
-@examples(150)
+@examples(150, 75)
 @given(cases(), st.integers(0, 10**6))
 def test_dedup_equals_the_model_live_and_recalculated(case, seed):
     driver = played(case, random.Random(seed).choice([1, 3]))

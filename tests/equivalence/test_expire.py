@@ -140,7 +140,7 @@ def played(case: Case) -> tuple[es.testing.Driver, Model]:
     return driver, model
 
 
-@examples(150)
+@examples(150, 60)
 @given(cases(), st.integers(0, 10**6))
 def test_expire_equals_the_model_live_and_recalculated(case, seed):
     driver, model = played(case)

@@ -206,7 +206,7 @@ def contents(driver: es.testing.Driver) -> dict[str, Any]:
     return {"rung-table": told, "alive": sorted(driver.table("alive"))}
 
 
-@examples(200, 40)
+@examples(200, 20)
 @given(cases(), st.integers(0, 10**6))
 def test_quiet_partitions_and_the_clock_equal_the_model_live_and_recalculated(case, seed):
     driver, model = played(case)

@@ -130,7 +130,7 @@ def removed(driver: es.testing.Driver, step: Remove, partitions: int) -> set[str
     return set(found)
 
 
-@examples(150)
+@examples(150, 75)
 @given(cases())
 def test_removed_keys_are_those_that_were_quiet_and_stay_removed_until_input_comes(case):
     driver, model, factor = es.testing.Driver(service(1), case.partitions, shards=case.shards), Model(), 1

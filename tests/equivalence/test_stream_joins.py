@@ -159,7 +159,7 @@ def compare(driver: es.testing.Driver, case: Case, where: str) -> None:
     assert driver.counts("joined").get("dropped.late", 0) == late, where
 
 
-@examples(150)
+@examples(150, 75)
 @given(cases(), st.integers(0, 10**6))
 def test_joins_of_streams_cut_in_any_way_equal_the_model(case, seed):
     chance = random.Random(seed)

@@ -131,7 +131,7 @@ def send(driver: es.testing.Driver, batch: list[Row], partitions: int) -> None:
             driver.send("in", row.key, value, ts=row.ts, partition=lane(str(row.key), partitions))
 
 
-@examples(150)
+@examples(150, 60)
 @given(cases(), st.integers(0, 10**6))
 def test_suppress_equals_the_model_and_a_cutover_publishes_what_is_held_back(case, seed):
     chance, factor = random.Random(seed), 1
@@ -233,7 +233,7 @@ def test_suppress_until_close_is_emit_final_before_and_after_a_topic():
     for version in ("emitted", "suppressed", "read back"):
         driver = es.testing.Driver(windows(version))
         chance = random.Random(5)
-        for number in range(60):
+        for number in range(40):
             driver.send("in", chance.choice("ab"), {"n": chance.randint(-1, 3)}, ts=max(0, 3 * number - 20))
         driver.advance(400)
         shapes = ("tumbling", "session", "sliding")

@@ -20,10 +20,10 @@ def test_master_of_a_standalone_cluster_is_taken_as_it_is_written(address):
         ("local[4]", "without --master"),
         ("yarn", "YARN is not supported"),
         ("k8s://https://host:443", "Kubernetes as a Spark master is not supported"),
-        ("host:7077", "no address"),
-        ("spark://host", "no address"),
-        ("spark://", "no address"),
-        ("spark://user:secret@host:7077", "no address"),
+        ("host:7077", "not the address"),
+        ("spark://host", "not the address"),
+        ("spark://", "not the address"),
+        ("spark://user:secret@host:7077", "not the address"),
     ],
 )
 def test_master_of_another_kind_is_refused_by_name(address, said):
