@@ -21,7 +21,7 @@ from everstate.log.opening import open_log
 from everstate.log.records import to_records
 from tests.figures import KILLED
 from tests.kafka.points import SHARES
-from tests.recovery import test_engine_crash, test_history_crash, test_log_crash
+from tests.recovery import test_engine_crash, test_history_crash, test_log_crash, test_spark_steps_crash
 from tests.scenarios.test_live_deployment import TAKING_OVER
 
 pytestmark = [pytest.mark.spark, pytest.mark.recovery]
@@ -168,7 +168,7 @@ def world(tmp_path):
 def test_crash_points_of_deployments_are_all_tried():
     tried = {*FIRST, *BUILDING, *PUBLISHING, *DELETING, *GIVING_UP, *MIGRATING}
     elsewhere = {*test_engine_crash.POINTS, *test_log_crash.POINTS, *test_history_crash.POINTS, *TAKING_OVER}
-    elsewhere |= {point for point in SHARES if point.startswith("kafka.")}
+    elsewhere |= {*test_spark_steps_crash.POINTS, *(point for point in SHARES if point.startswith("kafka."))}
     assert set(CRASH_POINTS) == tried | elsewhere
 
 
