@@ -8,7 +8,7 @@ FAST := not long and not spark and not recovery and not kafka
 ON_SPARK := $(PYTEST) -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kafka kafka kafka-stop quick test test-all long bench lint format unit docs docs-test dist catalogue count lock clean
+.PHONY: help setup demo demo-kafka kafka kafka-stop quick test test-all long long-random long-spark bench lint format unit docs docs-test dist catalogue count lock clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1|/' | column -t -s '|'
@@ -44,7 +44,12 @@ test-all: test ## everything: `make test`, then the crash matrix and the long ra
 	@$(MAKE) --no-print-directory long
 
 long: setup ## only what `make test-all` adds to `make test`
+	@$(MAKE) --no-print-directory long-random long-spark
+
+long-random: setup ## of that, the random tests with all their examples
 	EVERSTATE_EFFORT=full $(PYTEST) -n 2 -m "(long or hypothesis) and not spark and not recovery and not kafka" --ignore tests/docs
+
+long-spark: setup ## of that, what needs Spark or a broker, and the crash matrix
 	$(ON_SPARK) -m "(long and (spark or kafka)) or (recovery and (long or not spark))"
 
 unit: ## the tests but the long ones, without set-up and lint
