@@ -85,6 +85,8 @@ def test_topic_id_of_a_topic_created_again_is_another(bench):
     bench.log.delete_topic("orders")
     bench.topic("orders")
     assert len({first, *bench.log.topic_ids(["orders", "prices"]).values()}) == 3
+    assert bench.log.topic_ids(["prices", "prices"]) == bench.log.topic_ids(["prices"])
+    assert bench.log.end_offsets(["prices", "prices"]) == bench.log.end_offsets(["prices"])
 
 
 def test_delete_topic_only_with_another_id_stays(bench):

@@ -54,11 +54,12 @@ def test_keys_of_other_clients_go_where_they_lie_and_come_back(log, servers, tom
     quiet = [(key, b"\x00 no JSON", number, number % 2) for number, key in enumerate(QUIET)]
     send(servers, "devices", *quiet, (b"eve", b"1", 20, 0), (b"bob", b"1", 20, 1))
     send(servers, "others", (b"x", b"1", 0, 0), (b"y", b"1", 20, 0), (b"z", b"1", 20, 1))
+    # Looked up before the broker's cleaner takes what the tombstones have replaced.
+    places = {(r.partition, r.offset): (r.key, r.ts) for r in records(log, "devices")}
     tombstone("devices", "others")
 
     gone = [r for r in records(log, "devices") if r.value is None]
     assert sorted((r.key, r.partition) for r in gone) == sorted((key, n % 2) for n, key in enumerate(QUIET))
-    places = {(r.partition, r.offset): (r.key, r.ts) for r in records(log, "devices") if r.value is not None}
     assert all(places[r.partition, int(dict(r.headers)["es-removed"])] == (r.key, r.ts) for r in gone)
     removed = {r.key: json.loads(r.value) for r in records(log, "devices.removed")}
     assert {key: place["partition"] for key, place in removed.items()} == {r.key: r.partition for r in gone}
@@ -70,6 +71,6 @@ def test_keys_of_other_clients_go_where_they_lie_and_come_back(log, servers, tom
     gone = [r for r in records(log, "devices") if r.value is None]
     assert sorted(r.key for r in gone) == sorted([*QUIET, b"eve", b"bob"])
     assert set(log.latest("devices")["key"]) == {b"ada", b"new"}
-    before = len(records(log, "devices"))
+    before = log.end_offsets(["devices"])
     tombstone("devices")
-    assert len(records(log, "devices")) == before
+    assert log.end_offsets(["devices"]) == before

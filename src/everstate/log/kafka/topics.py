@@ -125,7 +125,8 @@ class Topics:
         """What the brokers say of topics; those that are not there are left out."""
         if not names:
             return {}
-        futures = self.clients.admin().describe_topics(TopicCollection(list(names)), request_timeout=ASK_S)
+        once = list(dict.fromkeys(names))  # who reads what it writes to names it twice, and brokers refuse that
+        futures = self.clients.admin().describe_topics(TopicCollection(once), request_timeout=ASK_S)
         found = {}
         for name, future in futures.items():
             try:
