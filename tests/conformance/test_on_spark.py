@@ -154,9 +154,10 @@ def test_cases_on_spark_give_what_they_say(built_cases, log, run) -> None:
         played = [Apart(app, 100 * number + place, case) for place, case in enumerate(pack)]
         schemas = Schemas()
         schemas.learn(app.units())
+        keyless = {each.topic(r["topic"]) for each in played for r in each.case["inputs"] if r["key"] is None}
         for unit in app.units():
             for source in unit.sources:
-                compact = source.kind == "table"
+                compact = source.kind == "table" and source.topic not in keyless
                 log.create_topic(source.topic, TopicConfig(partitions=1, compact=compact), exist_ok=True)
         for turn in range(max(len(each.parts) for each in played)):
             for each in played:
