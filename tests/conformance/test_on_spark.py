@@ -9,6 +9,7 @@ driver `test_conformance.py` looks at each record of each case.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import datetime
 from itertools import pairwise
@@ -24,7 +25,13 @@ from tests.conformance.expectations import final_table, tables_after, waits
 from tests.conformance.services import OUTPUT, operation
 from tests.figures import PLAYED
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.long,
+    pytest.mark.skipif(
+        "EVERSTATE_LONG_UNTIL" in os.environ, reason="takes a quarter of an hour alone: make long-spark"
+    ),
+]
 
 #: Outputs of a service that one run is for.
 PACK = 36
