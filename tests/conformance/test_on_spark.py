@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
     pytest.mark.skipif(
-        "EVERSTATE_LONG_UNTIL" in os.environ, reason="takes a quarter of an hour alone: make long-spark"
+        "EVERSTATE_LONG_UNTIL" in os.environ, reason="takes a quarter of an hour: make long-spark"
     ),
 ]
 
