@@ -28,9 +28,7 @@ from tests.figures import PLAYED
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.skipif(
-        "EVERSTATE_LONG_UNTIL" in os.environ, reason="takes a quarter of an hour: make long-spark"
-    ),
+    pytest.mark.skipif("EVERSTATE_LONG_UNTIL" in os.environ, reason="takes a quarter of an hour: make long-spark"),
 ]
 
 #: Outputs of a service that one run is for.
