@@ -70,16 +70,15 @@ class Topics:
             admin.create_topics([wanted], operation_timeout=ASK_S)[name].result(ASK_S)
         except KafkaException as error:
             found = named(error, f"topic {name!r} cannot be created", topic=name)
-            if isinstance(found, TopicExistsError) and exist_ok:
-                return
             if not isinstance(found, TopicExistsError):
                 found.hint = f"{found.hint} By hand: {creation_command(name, config, settings, replicas)}"
-            raise found from error
-        self._settle(name)
+            if not (isinstance(found, TopicExistsError) and exist_ok):
+                raise found from error
+        self._settle(name)  # also if somebody else has made it a moment ago
 
     def warn_of_few_copies(self, names: Sequence[str]) -> None:
         """Say so if a disk that is lost may take topics along."""
-        copies = min((len(found.partitions[0].replicas) for found in self._all(names).values()), default=_REPLICAS)
+        copies = min((len(found.partitions[0].replicas) for found in self.described(names).values()), default=_REPLICAS)
         if copies < _REPLICAS:
             logger.warning(
                 "This cluster keeps %d cop%s of the service's topics, where %d are usual: a lost disk may take along "
