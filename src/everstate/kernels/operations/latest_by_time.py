@@ -14,14 +14,13 @@ from everstate.kernels.changes import CAUSE, differences, shaped
 from everstate.kernels.keying import with_key
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.latest import prepare
-from everstate.kernels.rows import KEY, OFF, ORDER, PART, PLACE, TOMBSTONE, TS, empty
+from everstate.kernels.operations.table_records import BY_TIME
+from everstate.kernels.rows import KEY, ORDER, PLACE, TOMBSTONE, TS, empty
 from everstate.topology.nodes import LatestByTime
 
 if TYPE_CHECKING:
     from everstate.kernels.shard import Shard
 
-#: From the oldest to the newest record of a key.
-BY_TIME: Final = (TS, PART, OFF)
 _NONE: Final = pl.Series(KEY, [], dtype=pl.Binary)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -12,6 +12,9 @@ from everstate.kernels.rows import KEY, OFF, ORDER, PART, PLACE, TOMBSTONE, TS
 if TYPE_CHECKING:
     from everstate.kernels.pages.page_store import KeyedStore
     from everstate.topology.nodes import Node
+
+#: From the oldest to the newest record of a key, in a table that goes by time.
+BY_TIME: Final = (TS, PART, OFF)
 
 
 def newest(records: pl.DataFrame) -> pl.DataFrame:

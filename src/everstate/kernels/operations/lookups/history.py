@@ -19,10 +19,9 @@ import polars as pl
 
 from everstate.kernels.changes import shaped
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.operations.latest_by_time import BY_TIME
 from everstate.kernels.operations.lookups.arrival import arriving, left_side, moved, put_together
 from everstate.kernels.operations.pairs import FOREIGN, RIGHT
-from everstate.kernels.operations.table_records import as_records
+from everstate.kernels.operations.table_records import BY_TIME, as_records
 from everstate.kernels.pages.due_index import DUE, DueIndex
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, ORDER, PART, STREAM_TIME, SYSTEM, TOMBSTONE, TOPIC, TS, empty
 from everstate.topology.nodes import HistoryJoin
