@@ -13,6 +13,11 @@ from typing import Final
 
 from everstate.errors.secrets import masked
 
+#: Why a row has no time that can be calculated with.
+UNDATED: Final = "the record has no timestamp"
+BEFORE_1970: Final = "time= gives no time at or after 1970"
+TOO_LATE: Final = "its time is after the year 8999: times are milliseconds since 1970, not micro- or nanoseconds"
+
 #: `<Order object at 0x7f2c4d1e5a90>`
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9A-Fa-f]+\b")
 #: A quoted text is one sign: what looks like a bracket in it is none.

@@ -47,6 +47,7 @@ def test_tombstone_dry_run_by_the_wall_clock_compares_with_now(everstate):
         (["owners", "events"], LogError, "topic 'events' is not compacted"),
         (["owners.removed"], LogError, "belongs to Everstate itself"),
         (["owners", "--after", "0s"], ConfigurationError, "would remove every key"),
+        (["owners", "--after", "9223372036854775807ms"], ConfigurationError, "is longer than ten million years"),
         (["owners", "--after", "soon"], ConfigurationError, "'soon' is not a duration"),
     ],
 )
