@@ -26,13 +26,15 @@ _CLOSED_BY: Final = {"{": "}", "[": "]", "(": ")", "<": ">"}
 
 
 def stable(reason: str) -> str:
-    """A reason without what differs from process to process, and without credentials.
+    """A reason without what differs from process to process, without credentials, as text that UTF-8 can hold.
 
     Example:
         >>> stable("ValueError: no <Rate object at 0x7f2c4d1e5a90> for {'usd', 'eur'}")
         "ValueError: no <Rate object at 0x...> for {'eur', 'usd'}"
     """
-    text = _ADDRESS.sub("at 0x...", masked(reason))
+    # A message may quote half of a surrogate pair, which JSON can escape and no topic can hold.
+    writable = reason.encode(errors="backslashreplace").decode()
+    text = _ADDRESS.sub("at 0x...", masked(writable))
     return _sorted_sets(text) if "{" in text else text
 
 
