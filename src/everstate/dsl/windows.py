@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from everstate.dsl.arguments import shown
-from everstate.errors import ConfigurationError, DefinitionError
+from everstate.errors import DefinitionError
 from everstate.errors.calls import explained
 from everstate.location import caller
-from everstate.schema.durations import milliseconds, readable
+from everstate.schema.durations import LONGEST_MS, milliseconds, parsed, readable
 
 if TYPE_CHECKING:
     from everstate.location import Location
+
+#: A thousand years: together with the last time that a row may have, this is before the last year that can be written.
+_LONGEST_WINDOW_MS: Final = 1000 * 365 * 86_400_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def tumbling(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
         grace: How long after its end a window takes rows.
     """
     location = caller()
-    length = duration("size", size, location)
+    length = _size(size, location)
     return Window("tumbling", length, None, duration("grace", grace, location, least=0))
 
 
@@ -68,7 +71,7 @@ def hopping(size: str | timedelta, advance: str | timedelta, *, grace: str | tim
         grace: How long after its end a window takes rows.
     """
     location = caller()
-    length, step = duration("size", size, location), duration("advance", advance, location)
+    length, step = _size(size, location), duration("advance", advance, location)
     if milliseconds(step) > milliseconds(length):
         raise DefinitionError(
             f"advance={step} is longer than the window, {length}: rows in between would belong to none",
@@ -115,24 +118,40 @@ def sliding(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
         grace: How long after its end a window takes rows.
     """
     location = caller()
-    return Window("sliding", duration("size", size, location), None, duration("grace", grace, location, least=0))
+    return Window("sliding", _size(size, location), None, duration("grace", grace, location, least=0))
+
+
+def _size(given: object, location: Location | None) -> str:
+    """How long a window is: its end has to be a time that can be written."""
+    size = duration("size", given, location)
+    if milliseconds(size) > _LONGEST_WINDOW_MS:
+        raise DefinitionError(
+            f"size={shown(given)} is longer than a thousand years",
+            location=location,
+            hint="Aggregate without a window to take in all rows: .group_by(...).agg(...)",
+        )
+    return size
 
 
 def duration(name: str, given: object, location: Location | None, *, least: int = 1) -> str:
     """A length of time in its one written form.
 
     Raises:
-        DefinitionError: If it is none, or too short.
+        DefinitionError: If it is none, too short, or too long to be calculated with.
     """
     length = -1
     if isinstance(given, timedelta):
         length = given // timedelta(milliseconds=1)
         length = length if given == timedelta(milliseconds=length) else -1
     elif isinstance(given, str):
-        try:
-            length = milliseconds(given)
-        except ConfigurationError:
-            length = -1
+        known = parsed(given)
+        length = -1 if known is None else known
+    if length > LONGEST_MS:
+        raise DefinitionError(
+            f"{name}={shown(given)} is longer than ten million years",
+            location=location,
+            hint=f"Write a shorter time, such as {name}='36500d' for a hundred years.",
+        )
     if length < least:
         raise DefinitionError(
             f"{name}={shown(given)} is not a length of time",

@@ -18,7 +18,7 @@ from everstate.log.records import empty
 from everstate.schema import durations
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
-from everstate.schema.topic_names import REMOVALS, check_topic_name, is_internal, removals_topic
+from everstate.schema.topic_names import LONGEST, REMOVALS, check_topic_name, is_internal, removals_topic
 from everstate.topology.nodes import Kind, Output, Source
 from everstate.topology.nodes.removal import Removal
 from everstate.topology.unit import built
@@ -104,6 +104,12 @@ def require_removable(log: Log, topic: str) -> None:
         raise LogError(
             f"topic {topic!r} belongs to Everstate itself, so nothing is removed from it",
             hint="Name the topic of a table: everstate topic list",
+        )
+    room = LONGEST - len(REMOVALS)
+    if len(topic) > room:
+        raise LogError(
+            f"the name of topic {topic!r} is too long: what is removed goes to a topic of that name and {REMOVALS!r}",
+            hint=f"Copy the table to a topic whose name has at most {room} characters.",
         )
     config = log.describe(topic).config
     if config.compact:

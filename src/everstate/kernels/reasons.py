@@ -13,6 +13,11 @@ from typing import Final
 
 from everstate.errors.secrets import masked
 
+#: Why a row has no time that can be calculated with.
+UNDATED: Final = "the record has no timestamp"
+BEFORE_1970: Final = "time= gives no time at or after 1970"
+TOO_LATE: Final = "its time is after the year 8999: times are milliseconds since 1970, not micro- or nanoseconds"
+
 #: `<Order object at 0x7f2c4d1e5a90>`
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9A-Fa-f]+\b")
 #: A quoted text is one sign: what looks like a bracket in it is none.
@@ -21,13 +26,15 @@ _CLOSED_BY: Final = {"{": "}", "[": "]", "(": ")", "<": ">"}
 
 
 def stable(reason: str) -> str:
-    """A reason without what differs from process to process, and without credentials.
+    """A reason without what differs from process to process, without credentials, as text that UTF-8 can hold.
 
     Example:
         >>> stable("ValueError: no <Rate object at 0x7f2c4d1e5a90> for {'usd', 'eur'}")
         "ValueError: no <Rate object at 0x...> for {'eur', 'usd'}"
     """
-    text = _ADDRESS.sub("at 0x...", masked(reason))
+    # A message may quote half of a surrogate pair, which JSON can escape and no topic can hold.
+    writable = reason.encode(errors="backslashreplace").decode()
+    text = _ADDRESS.sub("at 0x...", masked(writable))
     return _sorted_sets(text) if "{" in text else text
 
 

@@ -39,6 +39,9 @@ ORDER: Final = (TS, TOPIC, PART, OFF)
 #: What is stored of a row beside its columns, with their types.
 PLACE: Final[dict[str, pl.DataType]] = {name: SYSTEM[name] for name in (KEY, *ORDER)}
 
+#: The year 9000: from then on, a time is none. A window that is open then could end in a year that cannot be written.
+AFTER_ALL: Final = 221_845_392_000_000
+
 
 def user_columns(frame: pl.DataFrame) -> list[str]:
     """The columns of a rows frame that belong to the user."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, whole_number
+from everstate.dsl.windows import duration
 from everstate.errors import ConfigurationError, DefinitionError
 from everstate.errors.calls import explained_class
 from everstate.generations.deploy.options import Wishes
@@ -264,12 +265,15 @@ class Driver(Guiding):
             >>> driver.table("visitors")
             {'bob': {'n': 1}}
         """
-        check_topic_name(topic, location=caller())
-        one_of("clock", clock, ["event", "wall"], caller(), ConfigurationError)
+        location = caller()
+        check_topic_name(topic, location=location)
+        length = duration("after", after, location)
+        one_of("clock", clock, ["event", "wall"], location, ConfigurationError)
         self._flush()
         if not self._deployment.topics.has_topic(topic):
             self._schemas.require(topic)
-        removed = self._deployment.remove_quiet(topic, after, clock)
+        self._schemas.allow_removals(topic)
+        removed = self._deployment.remove_quiet(topic, length, clock)
         self._deployment.process()
         return removed
 

@@ -6,14 +6,15 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from everstate.errors import RecordError, TopicNotFoundError
+from everstate.errors import ConfigurationError, RecordError, TopicNotFoundError
 from everstate.errors.calls import suggestion
 from everstate.formats.values import decode_value, encode_value
 from everstate.location import caller
 from everstate.schema.keys import decode_key, encode_key
 from everstate.schema.record_values import check_row
-from everstate.schema.topic_names import dead_letter_topic
+from everstate.schema.topic_names import dead_letter_topic, removals_topic
 from everstate.testing.plain import plain_json
+from everstate.topology.nodes import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +37,7 @@ class Schemas:
         self._outputs: dict[str, list[Output]] = {}
         self._plain: set[str] = set()
         self._sides: dict[str, list[Routed]] = {}
+        self._removals: dict[str, str] = {}
 
     def learn(self, units: Iterable[Unit]) -> None:
         """Add what a version declares; it is tried before what is known already."""
@@ -51,6 +53,28 @@ class Schemas:
     def allow(self, topic: str) -> None:
         """Let records be written to a topic that no version declares yet."""
         self._plain.add(topic)
+
+    def allow_removals(self, topic: str) -> None:
+        """Let keys be removed from a topic; what was removed can then be read.
+
+        Raises:
+            ConfigurationError: If it is no table's.
+        """
+        if topic in self._removals:
+            raise ConfigurationError(
+                f"topic {topic!r} says what was removed from {self._removals[topic]!r}, so nothing is removed from it",
+                location=caller(),
+                hint="Name the topic of a table.",
+            )
+        known = self._known(topic)
+        # What a processor sends aside are streams.
+        if known and all(getattr(node, "kind", Kind.STREAM) is Kind.STREAM for node in known):
+            raise ConfigurationError(
+                f"topic {topic!r} is a stream, in which a tombstone would remove nothing",
+                location=caller(),
+                hint="Name the topic of a table.",
+            )
+        self._removals[removals_topic(topic)] = topic
 
     def written(self, topic: str, key: Any, value: Any) -> tuple[bytes | None, bytes | None]:
         """A record's bytes; a value that does not fit is written as it is, so that tests can send it.
@@ -77,7 +101,7 @@ class Schemas:
             TopicNotFoundError: If there is none of that name.
         """
         letters = {dead_letter_topic(output) for output in self._outputs}
-        known = {*self._sources, *self._outputs, *letters, *self._sides, *self._plain}
+        known = {*self._sources, *self._outputs, *letters, *self._sides, *self._plain, *self._removals}
         if topic not in known:
             raise self.unknown(topic, sorted(known), "The topics here are")
 
@@ -92,7 +116,7 @@ class Schemas:
         """A key as users write it."""
         if data is None:
             return None
-        for node in self._known(topic):
+        for node in self._known(self._removals.get(topic, topic)):
             try:
                 parts = decode_key(data, node.topic_key)
             except RecordError:

@@ -130,6 +130,13 @@ def _full_driver(**options: Any) -> Any:
     return es.testing.Driver(app, **options)
 
 
+def _removing(topic: str, **options: Any) -> int:
+    app = shop.shop()
+    orders(app).filter(es.col("amount") > 0).to("valid")
+    events(app).filter(es.col("amount") > 0).to("large")
+    return es.testing.Driver(app).remove_quiet(topic, **{"after": "7d", **options})
+
+
 def _driver_calls() -> list[Wrong]:
     return [
         *[
@@ -193,6 +200,17 @@ def _driver_calls() -> list[Wrong]:
         ("counts of a source", TopicNotFoundError, lambda: driver().counts("orders")),
         ("advance to text", ConfigurationError, lambda: driver().advance("now")),
         ("advance of the clock to text", ConfigurationError, lambda: driver().advance(clock="now")),
+        *[
+            (
+                f"remove what is quiet for {after!r}",
+                DefinitionError,
+                functools.partial(lambda after: driver().remove_quiet("valid", after=after), after),
+            )
+            for after in ("0s", "soon", "", None, 5, "9223372036854775807ms")
+        ],
+        ("remove keys by an unknown clock", ConfigurationError, lambda: _removing("valid", clock="rowtime")),
+        ("remove keys of an unknown topic", TopicNotFoundError, lambda: _removing("vaild")),
+        ("remove keys of a stream", ConfigurationError, lambda: _removing("events")),
         ("upgrade to nothing", ConfigurationError, lambda: driver().upgrade(None)),
         ("upgrade to a table", ConfigurationError, lambda: driver().upgrade(orders())),
         (

@@ -86,6 +86,16 @@ WRONG_WINDOWS: list[Wrong] = [
         (f"tumbling of {size!r}", DefinitionError, functools.partial(es.tumbling, size))
         for size in ("", "5", "0s", 300, None, "five minutes", "-5m", timedelta(0), timedelta(microseconds=5))
     ],
+    *[
+        (f"{window.__name__} of {size!r}", DefinitionError, functools.partial(window, size))
+        for window, size in (
+            (es.tumbling, "53w" * 1000),
+            (es.sliding, "9223372036854775807ms"),
+            (es.session, "9223372036854775807ms"),
+            (es.session, "9" * 5000 + "d"),
+        )
+    ],
+    ("tumbling with grace beyond all numbers", DefinitionError, lambda: es.tumbling("5m", grace="99999999999w")),
     ("tumbling with a wrong grace", DefinitionError, lambda: es.tumbling("5m", grace="soon")),
     ("tumbling with a misspelt option", CallError, lambda: es.tumbling("5m", grase="1m")),
     ("hopping without advance", CallError, lambda: es.hopping("5m")),

@@ -95,6 +95,21 @@ def test_stable_reason_has_sets_in_order_and_no_addresses(text, expected):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("operation", ["map", "filter", "process"])
+def test_message_with_half_of_a_surrogate_pair_is_a_dead_letter_all_the_same(operation):
+    def fails(row, *context):
+        raise ValueError("\ud83d broken")
+
+    app = es.Service("s")
+    rows = app.stream("in", schema={"n": int})
+    options = {} if operation == "filter" else {"schema": {"n": int}}
+    getattr(rows, operation)(fails, **options).to("out")
+    driver = es.testing.Driver(app)
+    driver.send("in", "a", {"n": 1})
+    (letter,) = driver.records("out.dlq")
+    assert letter.value["reason"].startswith("ValueError: \\ud83d broken")
+
+
 def test_stable_reason_of_a_long_text_takes_no_longer_than_reading_it():
     assert stable("{(" * 200_000) == "{(" * 200_000
 

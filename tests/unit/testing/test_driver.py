@@ -238,6 +238,18 @@ def test_driver_advance_before_the_first_record_is_not_forgotten():
     assert driver.table("out") == {"k": "bc"}
 
 
+def test_driver_shows_what_was_removed_and_removes_nothing_of_that():
+    app = es.Service("test")
+    app.table("in", key="id", key_type=int, schema={"n": int}).to("out")
+    driver = es.testing.Driver(app)
+    for key in (1, 2):
+        driver.send("in", key, {"n": 0}, ts=1000 * key)
+    assert driver.remove_quiet("out", after="1s") == 1
+    assert driver.table("out.removed") == {1: {"partition": 0, "offset": 0}}
+    with pytest.raises(ConfigurationError, match=r"'out.removed' says what was removed from 'out'"):
+        driver.remove_quiet("out.removed", after="1s")
+
+
 def test_driver_micro_batch_that_failed_is_repeated_as_it_was_before_the_next():
     refused = [5]
 

@@ -12,7 +12,7 @@ from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.letters import letter_difference
 from everstate.generations.compare.topic_view import TopicView
 from everstate.generations.generation import own_dead_letters, own_side, own_topic
-from everstate.generations.state.removed import has_removals, held_back
+from everstate.generations.state.removed import copied_at, has_removals, held_back
 from everstate.schema.topic_names import dead_letter_topic, removals_topic
 from everstate.topology.nodes import Kind
 
@@ -72,7 +72,7 @@ class Comparisons:
                 there[side.topic] = self._latest(side.topic)
                 sides[side.topic] = letter_difference(self._latest(own), there[side.topic], unit, self._log.latest)
         return Comparison(
-            self._table(unit, own_topic(service, output.topic, generation), there),
+            self._table(unit, generation, there),
             letter_difference(dead, there[letters], unit, self._log.latest),
             sides,
             ends,
@@ -84,7 +84,8 @@ class Comparisons:
         self._views.clear()
         self._made.clear()
 
-    def _table(self, unit: Unit, built: str, present: Mapping[str, pl.DataFrame]) -> Difference:
+    def _table(self, unit: Unit, generation: Generation, present: Mapping[str, pl.DataFrame]) -> Difference:
+        built = own_topic(unit.service, unit.output.topic, generation)
         if unit.output.kind is not Kind.TABLE:
             return difference(_nothing(), _nothing())
         removals = has_removals(self._log, unit)
@@ -93,7 +94,8 @@ class Comparisons:
         frames, found = self._made.get(built, ((), None))
         if found is None or not all(map(operator.is_, frames, (table, there, removed))):
             ids = self._log.topic_ids([topic for topic in unit.topics if self._log.has_topic(topic)])
-            kept = held_back(table, there, removed, ids)
+            copied_ms = copied_at(self._log, unit, generation) if removals else None
+            kept = held_back(table, there, removed, ids, copied_ms)
             found = difference(kept, there, text=unit.output.format != "json")
             self._made[built] = ((table, there, removed), found)
         return found

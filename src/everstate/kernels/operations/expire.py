@@ -17,7 +17,7 @@ import polars as pl
 from everstate.kernels.changes import CAUSE, differences, shaped, sides
 from everstate.kernels.keying import with_key
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.pages.due_index import DUE, DueIndex
+from everstate.kernels.pages.due_index import DUE, DueIndex, after
 from everstate.kernels.rows import KEY, PLACE, STREAM_TIME, TS
 from everstate.topology.nodes.timed import Expire
 
@@ -71,8 +71,7 @@ def _rows(node: Expire, held: pl.DataFrame, gone: pl.DataFrame, added: pl.DataFr
     untouched = with_key(held, node.key).join(touched, on=KEY, how="anti").with_columns(pl.col(TS).alias(STREAM_TIME))
     columns = [KEY, *CAUSE, *node.schema.names]
     new = added.select(columns).join(noted, on=KEY, how="left")
-    due = (pl.col(TS) + node.after_ms).alias(DUE)
-    return pl.concat([new, untouched.select(*columns, NOTED)]).with_columns(due)
+    return pl.concat([new, untouched.select(*columns, NOTED)]).with_columns(after(node.after_ms))
 
 
 KERNELS: Final = {Expire: StateKernel(update, settled=True)}

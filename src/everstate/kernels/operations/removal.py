@@ -17,7 +17,7 @@ from everstate.kernels.changes import shaped
 from everstate.kernels.keying import with_key
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.output import REMOVED
-from everstate.kernels.pages.due_index import DUE, DueIndex
+from everstate.kernels.pages.due_index import DUE, DueIndex, after
 from everstate.kernels.rows import KEY, OFF, OP, PART, STREAM_TIME, SYSTEM, TOMBSTONE, TOPIC, TS
 from everstate.topology.nodes.removal import Removal
 
@@ -92,8 +92,7 @@ def _youngest(places: pl.DataFrame, held: pl.DataFrame, after_ms: int) -> pl.Dat
     """The youngest record of each key, when it is due, and when the index will have it looked at."""
     if places[KEY].n_unique() < places.height:
         places = places.sort(TS, PART).unique(KEY, keep="last")
-    due = (pl.col(TS) + after_ms).alias(DUE)
-    return places.join(held.select(KEY, _NOTED), on=KEY, how="left").with_columns(due)
+    return places.join(held.select(KEY, _NOTED), on=KEY, how="left").with_columns(after(after_ms))
 
 
 def _keep_others(store: KeyedStore | None, places: pl.DataFrame, alive: pl.DataFrame, listed: pl.DataFrame) -> None:

@@ -8,9 +8,10 @@ import polars as pl
 
 from everstate.kernels.expressions import evaluate
 from everstate.kernels.operations.kernel import RowKernel
+from everstate.kernels.reasons import BEFORE_1970, TOO_LATE
 from everstate.kernels.records.decode import decode_records
 from everstate.kernels.records.keys import rewritten
-from everstate.kernels.rows import KEY, OFF, OP, SYSTEM, TOMBSTONE, TS
+from everstate.kernels.rows import AFTER_ALL, KEY, OFF, OP, SYSTEM, TOMBSTONE, TS
 from everstate.topology.nodes import Kind, Source
 
 if TYPE_CHECKING:
@@ -43,11 +44,13 @@ def _dated(node: Source, time: pl.Expr, rows: pl.DataFrame, ledger: Ledger) -> p
     """Rows at the time that the user's expression gives; those without one are dead letters, or keep the record's."""
     rows, found = evaluate(rows, [time.alias(TS)], ledger, node)
     times = found[TS] if found[TS].dtype.is_integer() else found[TS].dt.timestamp("ms")
-    usable = times.is_not_null() & (times >= 0)
+    usable = times.is_not_null() & (times >= 0) & (times < AFTER_ALL)
     if node.on_missing_time == "record":
         times = times.zip_with(usable.fill_null(value=False), rows[TS])
     elif not usable.all():
-        ledger.dead(rows.filter(~usable), ["time= gives no time at or after 1970"] * int((~usable).sum()), node)
+        usable = usable.fill_null(value=False)
+        late = (times.filter(~usable) >= AFTER_ALL).fill_null(value=False)
+        ledger.dead(rows.filter(~usable), [TOO_LATE if each else BEFORE_1970 for each in late], node)
         rows, times = rows.filter(usable), times.filter(usable)
     return rows.with_columns(times.cast(pl.Int64).alias(TS))
 

@@ -14,6 +14,7 @@ import polars as pl
 from everstate.kernels.changes import shaped
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import LEFT, RIGHT, results
+from everstate.kernels.operations.windows.assign import timely
 from everstate.kernels.pages.due_index import DUE, DueIndex
 from everstate.kernels.positions import position_names
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS, empty
@@ -31,6 +32,8 @@ _SIDES: Final = (LEFT, RIGHT)
 #: Which sides come out alone.
 _ALONE: Final = {"inner": (False, False), "left": (True, False), "outer": (True, True)}
 _ROW: Final = [KEY, CONTRIBUTION]
+#: A join writes no times, so it takes all to which it can add.
+_BEYOND: Final = 1 << 62
 #: The span of time in which partners are looked for.
 _SPAN: Final = "$span"
 
@@ -89,6 +92,7 @@ def _stored(feeder: Node) -> dict[str, pl.DataType]:
 
 def _named(node: StreamJoin, place: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     """The rows of a side that came in time, each with a name that no other row has."""
+    rows = timely(node, rows, ledger, until=_BEYOND)
     late = rows[STREAM_TIME] >= rows[TS] + node.closes_ms[place]
     ledger.drop("late", int(late.sum()))
     named = rows.filter(~late)

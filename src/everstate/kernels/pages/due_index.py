@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels.rows import KEY
+from everstate.kernels.rows import KEY, TS
 
 if TYPE_CHECKING:
     from everstate.kernels.pages.slices import Slices
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 #: When a key is due.
 DUE: Final = "$due"
 _NONE: Final = pl.Series([], dtype=pl.Binary)
+_LAST: Final = 2**63 - 1
+
+
+def after(length_ms: int) -> pl.Expr:
+    """When a key is due of which nothing has come for so long: never, where that is beyond all numbers."""
+    return (pl.min_horizontal(pl.col(TS), pl.lit(_LAST - length_ms, pl.Int64)) + length_ms).alias(DUE)
 
 
 class DueIndex:

@@ -45,13 +45,15 @@ def test_tombstone_dry_run_by_the_wall_clock_compares_with_now(everstate):
         (["nothing"], TopicNotFoundError, "topic 'nothing' does not exist"),
         (["events"], LogError, "topic 'events' is not compacted: it holds a stream"),
         (["owners", "events"], LogError, "topic 'events' is not compacted"),
+        (["o" * 242], LogError, "is too long"),
         (["owners.removed"], LogError, "belongs to Everstate itself"),
         (["owners", "--after", "0s"], ConfigurationError, "would remove every key"),
+        (["owners", "--after", "9223372036854775807ms"], ConfigurationError, "is longer than ten million years"),
         (["owners", "--after", "soon"], ConfigurationError, "'soon' is not a duration"),
     ],
 )
 def test_tombstone_of_what_cannot_be_is_refused_by_name_with_what_helps(everstate, words, error, says):
-    for name in ("owners", "owners.removed"):
+    for name in ("owners", "owners.removed", "o" * 242):
         everstate("topic", "create", name, "--compact")
     everstate("topic", "create", "events")
     with pytest.raises(error, match=says) as refused:

@@ -24,8 +24,8 @@ def cause(place):
     return ("es-cause", place.encode())
 
 
-def read(ends, identity="one"):
-    known = {"read": json.dumps({"in": {str(p): end for p, end in ends.items()}}), "topics": {"in": identity}}
+def read(ends, identity="one", **more):
+    known = {"read": json.dumps({"in": {str(p): end for p, end in ends.items()}}), "topics": {"in": identity}, **more}
     return ("es-read", json.dumps(known).encode())
 
 
@@ -66,6 +66,14 @@ def test_time_tells_where_no_place_does(ts, back):
     assert kept(frame((b"a", ts, cause("in/0/0"))), NOTHING, frame((b"a", 10, None))) == expected
     created_again = {"in": "two"}
     assert kept(frame((b"a", ts, cause("in/0/0"))), NOTHING, removals, created_again) == expected
+
+
+@pytest.mark.parametrize(("active", "ts", "back"), [(69, 5, True), (70, 20, False), (None, 5, False), (None, 20, True)])
+def test_version_that_was_replaced_keeps_what_had_come_back_by_then(active, ts, back):
+    more = {} if active is None else {"active": active}
+    removals = frame((b"a", 10, read({0: 5}, **more)))
+    found = held_back(frame((b"a", ts, None)), NOTHING, removals, {"in": "one"}, 70)
+    assert found["key"].to_list() == ([b"a"] if back else [])
 
 
 def test_owner_that_may_not_see_removals_is_deployed_all_the_same():

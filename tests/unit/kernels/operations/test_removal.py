@@ -59,6 +59,12 @@ def test_removal_of_a_key_in_two_partitions_goes_by_its_youngest_record_and_leav
     assert tombstones == [(b"a", 0, 0, 0), (b"a", 5, 1, 0)]
 
 
+def test_removal_of_a_key_whose_time_is_beyond_all_numbers_never_comes():
+    service = Service("7d")
+    service.take((b"a", b"1", 2**63 - 1, 0), (b"b", b"1", 2**63 - 2, 1), partitions=2)
+    assert service.take((b"c", b"1", 2**63 - 2, 1), partitions=2) == ([], [])
+
+
 def test_removal_waits_for_a_partition_that_had_no_record():
     service = Service()
     service.take((b"a", b"1", 0, 0), partitions=2)

@@ -218,7 +218,7 @@ class Context:
 
 
 def _require_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name or any("\ud800" <= sign <= "\udfff" for sign in name):
         raise StateValueError(f"the name of a timer is text, not {name!r}", hint="ctx.timer('silent', at=...)")
 
 

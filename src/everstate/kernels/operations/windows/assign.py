@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from everstate.kernels.operations.windows.late import late_records
+from everstate.kernels.reasons import TOO_LATE, UNDATED
 from everstate.kernels.records.keys import encode_keys
-from everstate.kernels.rows import CONTRIBUTION, KEY, ORDER, STREAM_TIME, TS
+from everstate.kernels.rows import AFTER_ALL, CONTRIBUTION, KEY, ORDER, STREAM_TIME, TS
 from everstate.topology.nodes.windows import END, START
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
-    from everstate.topology.nodes import Spanned, Windowed
+    from everstate.topology.nodes import Node, Spanned, Windowed
 
 #: When a window begins, in milliseconds.
 BEGIN: Final = "$begin"
@@ -32,12 +33,31 @@ _ROW: Final = "$late:"
 _TIME: Final = pl.Datetime("us", "UTC")
 
 
+def timely(
+    node: Node, rows: pl.DataFrame, ledger: Ledger, *, time: str = TS, early: str = UNDATED, until: int = AFTER_ALL
+) -> pl.DataFrame:
+    """Rows whose time can be calculated with; the others are dead letters.
+
+    Args:
+        node: The node.
+        rows: Rows.
+        ledger: Takes the others.
+        time: The column that says it, in milliseconds.
+        early: What is said of a time before 1970.
+        until: From when on a time is none.
+    """
+    found = rows[time]
+    outside = (found < 0) | (found >= until)
+    if not outside.any():
+        return rows
+    bad = rows.filter(outside)
+    ledger.dead(bad, [early if at < 0 else TOO_LATE for at in bad[time]], node)
+    return rows.filter(~outside)
+
+
 def dated(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     """Rows that have a time, which those of a record without a timestamp do not."""
-    undated = rows[TS] < 0
-    if undated.any():
-        ledger.dead(rows.filter(undated), ["the record has no timestamp"] * int(undated.sum()), node)
-        rows = rows.filter(~undated)
+    rows = timely(node, rows, ledger)
     if node.late_to is not None:
         rows = rows.with_columns(pl.col(name).alias(_ROW + name) for name in node.inputs[0].schema.names)
     return rows

@@ -17,7 +17,8 @@ from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined
 from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.operations.windows.assign import BEGIN, bounded, placed
+from everstate.kernels.operations.windows.assign import BEGIN, bounded, placed, timely
+from everstate.kernels.reasons import BEFORE_1970
 from everstate.kernels.rows import OP
 from everstate.topology.nodes import TableWindowAggregate, TableWindowFold
 
@@ -38,11 +39,7 @@ def dated(node: TableWindowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFra
     if absent.any():
         ledger.drop("null_time", int((absent & (rows[OP] > 0)).sum()))
         rows = rows.filter(~absent)
-    early = rows[AT] < 0
-    if early.any():
-        ledger.dead(rows.filter(early), ["time= gives no time at or after 1970"] * int(early.sum()), node)
-        rows = rows.filter(~early)
-    return rows
+    return timely(node, rows, ledger, time=AT, early=BEFORE_1970)
 
 
 def prepare_aggregate(

@@ -264,6 +264,16 @@ def test_a_time_that_is_none_is_refused(at):
     assert "is not a time" in reasons(played)[0]
 
 
+@pytest.mark.parametrize("name", ["", None, "\ud800"])
+def test_a_name_that_a_timer_cannot_have_is_refused(name):
+    def sets(row, ctx):
+        ctx.timer(name, at=5)
+
+    played = driver(sets, lambda ctx: None)
+    played.send("in", "a", {"n": 1}, ts=0)
+    assert [reason.partition(",")[0] for reason in reasons(played)] == ["StateValueError: the name of a timer is text"]
+
+
 def test_a_timer_at_a_datetime_is_due_then():
     played = driver(
         lambda row, ctx: ctx.timer("t", at=datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),

@@ -65,6 +65,47 @@ def test_record_without_a_timestamp_is_a_dead_letter_of_the_window_alone():
     assert len(driver.records("copy")) == 1
 
 
+@pytest.mark.parametrize("ts", [1_777_000_000_000_000, 9_000_000_000_000_000, 2**63 - 1])
+@pytest.mark.parametrize("window", [es.tumbling("10s"), es.hopping("10s", "5s"), es.sliding("10s"), es.session("10s")])
+def test_record_with_a_timestamp_in_microseconds_is_a_dead_letter(window, ts):
+    driver = es.testing.Driver(service(window))
+    driver.send("orders", "o1", order(), ts=0)
+    driver.send("orders", "o2", order(), ts=ts)
+    assert [reason.partition(":")[0] for reason in reasons(driver)] == ["its time is after the year 8999"]
+    assert {row["total"] for row in driver.table("per-window").values()} == {1.0}
+
+
+@pytest.mark.parametrize("at", [1_777_000_000_000_000, 2**63 - 1])
+@pytest.mark.parametrize("kind", ["stream", "table"])
+def test_time_in_microseconds_is_a_dead_letter_and_moves_nothing(kind, at):
+    app = es.Service("shop")
+    given = {"key": "id", "schema": {"shop": str, "at": int}}
+    if kind == "stream":
+        grouped = app.stream("orders", time="at", **given).group_by("shop").window(es.tumbling("10s"), emit="final")
+    else:
+        grouped = app.table("orders", **given).group_by("shop").window(es.tumbling("10s"), time="at")
+    grouped.agg(n=es.count()).to("per-window")
+    driver = es.testing.Driver(app)
+    for number, time in enumerate((1000, at, 2000, 20_000)):
+        driver.send("orders", f"o{number}", {"shop": "a", "at": time})
+    assert [reason.partition(":")[0] for reason in reasons(driver)] == ["its time is after the year 8999"]
+    assert [row["n"] for row in driver.table("per-window").values()] == [2] if kind == "stream" else [2, 1]
+
+
+@pytest.mark.parametrize("ts", [-1, -(2**62)])
+def test_record_without_a_timestamp_is_a_dead_letter_of_a_join_of_streams(ts):
+    app = es.Service("shop")
+    payments = app.stream("payments", key="id", schema={"paid": float})
+    app.stream("orders", key="id", schema=ORDER).join(payments, within="1h").to("paid")
+    driver = es.testing.Driver(app)
+    driver.send("orders", "o1", {"customer": "ada", "amount": 1.0}, ts=ts)
+    driver.send("payments", "o1", {"paid": 1.0}, ts=ts)
+    driver.send("orders", "o1", {"customer": "ada", "amount": 1.0}, ts=0)
+    driver.send("payments", "o1", {"paid": 2.0}, ts=5)
+    assert reasons(driver, "paid") == ["the record has no timestamp"] * 2
+    assert [record.value["paid"] for record in driver.records("paid")] == [2.0]
+
+
 def test_record_that_cannot_be_decoded_closes_no_window():
     driver = es.testing.Driver(service(emit="final"))
     driver.send("orders", "o1", order(), ts=1)
