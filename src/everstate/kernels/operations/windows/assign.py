@@ -30,6 +30,8 @@ LAST: Final = "$last"
 #: Prefix of the columns of a row that may turn out to be late.
 _ROW: Final = "$late:"
 _TIME: Final = pl.Datetime("us", "UTC")
+#: The last millisecond of the year 9999, after which neither Python nor a key in text has a time.
+_LATEST_MS: Final = 253_402_300_799_999
 
 
 def dated(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
@@ -38,9 +40,19 @@ def dated(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     if undated.any():
         ledger.dead(rows.filter(undated), ["the record has no timestamp"] * int(undated.sum()), node)
         rows = rows.filter(~undated)
+    rows = within_calendar(node, rows, TS, ledger)
     if node.late_to is not None:
         rows = rows.with_columns(pl.col(name).alias(_ROW + name) for name in node.inputs[0].schema.names)
     return rows
+
+
+def within_calendar(node: Spanned, rows: pl.DataFrame, time: str, ledger: Ledger) -> pl.DataFrame:
+    """Rows whose windows have bounds that can be written: a time in microseconds lies far beyond the year 9999."""
+    far = rows[time] > _LATEST_MS - (0 if node.session else node.size_ms)
+    if not far.any():
+        return rows
+    ledger.dead(rows.filter(far), ["its window would end after the year 9999"] * int(far.sum()), node)
+    return rows.filter(~far)
 
 
 def assigned(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:

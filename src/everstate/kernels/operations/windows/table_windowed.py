@@ -17,7 +17,7 @@ from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined
 from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.operations.windows.assign import BEGIN, bounded, placed
+from everstate.kernels.operations.windows.assign import BEGIN, bounded, placed, within_calendar
 from everstate.kernels.rows import OP
 from everstate.topology.nodes import TableWindowAggregate, TableWindowFold
 
@@ -42,7 +42,7 @@ def dated(node: TableWindowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFra
     if early.any():
         ledger.dead(rows.filter(early), ["time= gives no time at or after 1970"] * int(early.sum()), node)
         rows = rows.filter(~early)
-    return rows
+    return within_calendar(node, rows, AT, ledger)
 
 
 def prepare_aggregate(

@@ -65,6 +65,34 @@ def test_record_without_a_timestamp_is_a_dead_letter_of_the_window_alone():
     assert len(driver.records("copy")) == 1
 
 
+@pytest.mark.parametrize("window", [es.tumbling("5m"), es.hopping("5m", "1m"), es.session("5m"), es.sliding("5m")])
+@pytest.mark.parametrize("kind", ["stream", "table"])
+@pytest.mark.parametrize("at", [253_402_300_800_000, 1_700_000_000_000_000, 2**62, 2**63 - 1])
+def test_row_whose_window_ends_after_the_year_9999_is_a_dead_letter(window, kind, at):
+    app = es.Service("shop")
+    rows = getattr(app, kind)(
+        "rows", key="id", schema={"group": str, "at": int}, **{"time": "at"} if kind == "stream" else {}
+    )
+    options = {} if kind == "stream" else {"time": "at"}
+    rows.group_by("group").window(window, **options).agg(n=es.count()).to("per-window")
+    driver = es.testing.Driver(app)
+    driver.send("rows", "r1", {"group": "a", "at": 5})
+    before = driver.table("per-window")
+    driver.send("rows", "r2", {"group": "a", "at": at})
+    assert reasons(driver) == ["its window would end after the year 9999"]
+    assert driver.table("per-window") == before != {}
+    driver.send("rows", "r2", {"group": "b", "at": 7})  # on a table, it is corrected
+    groups = {key[0] for key in driver.table("per-window")}
+    assert groups == ({"a", "b"} if kind == "table" else {"a"})
+
+
+def test_row_whose_window_ends_with_the_year_9999_counts():
+    driver = es.testing.Driver(service(es.tumbling("5m")))
+    driver.send("orders", "o1", order(), ts=253_402_300_499_999)
+    ((_, _, end),) = driver.table("per-window")
+    assert (end.year, end.minute, reasons(driver)) == (9999, 55, [])
+
+
 def test_record_that_cannot_be_decoded_closes_no_window():
     driver = es.testing.Driver(service(emit="final"))
     driver.send("orders", "o1", order(), ts=1)
