@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from everstate.dsl.arguments import shown
 from everstate.errors import ConfigurationError, DefinitionError
@@ -14,6 +14,12 @@ from everstate.schema.durations import milliseconds, readable
 
 if TYPE_CHECKING:
     from everstate.location import Location
+
+_DAY_MS: Final = 86_400_000
+#: The longest that anything lasts: what is added to times, more than once, has to stay a number of 64 bits.
+_LONGEST_MS: Final = 100_000_000 * _DAY_MS
+#: The longest window: its end is a time that people read, so it has to come before the year 10000.
+_LONGEST_WINDOW_MS: Final = 1_000_000 * _DAY_MS
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ def tumbling(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
         grace: How long after its end a window takes rows.
     """
     location = caller()
-    length = duration("size", size, location)
+    length = _size("size", size, location)
     return Window("tumbling", length, None, duration("grace", grace, location, least=0))
 
 
@@ -68,7 +74,7 @@ def hopping(size: str | timedelta, advance: str | timedelta, *, grace: str | tim
         grace: How long after its end a window takes rows.
     """
     location = caller()
-    length, step = duration("size", size, location), duration("advance", advance, location)
+    length, step = _size("size", size, location), duration("advance", advance, location)
     if milliseconds(step) > milliseconds(length):
         raise DefinitionError(
             f"advance={step} is longer than the window, {length}: rows in between would belong to none",
@@ -96,7 +102,7 @@ def session(gap: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
         grace: How long after that it takes rows.
     """
     location = caller()
-    return Window("session", duration("gap", gap, location), None, duration("grace", grace, location, least=0))
+    return Window("session", _size("gap", gap, location), None, duration("grace", grace, location, least=0))
 
 
 @explained
@@ -115,14 +121,18 @@ def sliding(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
         grace: How long after its end a window takes rows.
     """
     location = caller()
-    return Window("sliding", duration("size", size, location), None, duration("grace", grace, location, least=0))
+    return Window("sliding", _size("size", size, location), None, duration("grace", grace, location, least=0))
 
 
-def duration(name: str, given: object, location: Location | None, *, least: int = 1) -> str:
+def _size(name: str, given: object, location: Location | None) -> str:
+    return duration(name, given, location, most=_LONGEST_WINDOW_MS)
+
+
+def duration(name: str, given: object, location: Location | None, *, least: int = 1, most: int = _LONGEST_MS) -> str:
     """A length of time in its one written form.
 
     Raises:
-        DefinitionError: If it is none, or too short.
+        DefinitionError: If it is none, too short or too long.
     """
     length = -1
     if isinstance(given, timedelta):
@@ -138,5 +148,11 @@ def duration(name: str, given: object, location: Location | None, *, least: int 
             f"{name}={shown(given)} is not a length of time",
             location=location,
             hint=f"Write a number and a unit, such as {name}='5m', '1h30m' or '500ms', or pass a timedelta.",
+        )
+    if length > most:
+        raise DefinitionError(
+            f"{name}={shown(given)} is too long",
+            location=location,
+            hint=f"At most {most // _DAY_MS} days are possible. Write {name}='365d', for instance.",
         )
     return readable(length)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from everstate.dsl.absent import Guiding
 from everstate.dsl.arguments import one_of, shown, switch, whole_number
+from everstate.dsl.windows import duration
 from everstate.errors import ConfigurationError, DefinitionError
 from everstate.errors.calls import explained_class
 from everstate.generations.deploy.options import Wishes
@@ -266,6 +267,7 @@ class Driver(Guiding):
         """
         check_topic_name(topic, location=caller())
         one_of("clock", clock, ["event", "wall"], caller(), ConfigurationError)
+        after = duration("after", after, caller())
         self._flush()
         if not self._deployment.topics.has_topic(topic):
             self._schemas.require(topic)
