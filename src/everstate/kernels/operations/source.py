@@ -16,6 +16,11 @@ from everstate.topology.nodes import Kind, Source
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
 
+_NO_TIME: Final = "time= gives no time at or after 1970"
+_TOO_FAR: Final = "time= gives a time that is too far away"
+#: The last time that a row can have, so that what is added to it stays a number of 64 bits.
+_LAST: Final = 1 << 62
+
 
 def decoded(node: Source, records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     """The rows of these records; a table's have `$tombstone`.
@@ -43,11 +48,12 @@ def _dated(node: Source, time: pl.Expr, rows: pl.DataFrame, ledger: Ledger) -> p
     """Rows at the time that the user's expression gives; those without one are dead letters, or keep the record's."""
     rows, found = evaluate(rows, [time.alias(TS)], ledger, node)
     times = found[TS] if found[TS].dtype.is_integer() else found[TS].dt.timestamp("ms")
-    usable = times.is_not_null() & (times >= 0)
+    usable = times.is_not_null() & (times >= 0) & (times <= _LAST)
     if node.on_missing_time == "record":
         times = times.zip_with(usable.fill_null(value=False), rows[TS])
     elif not usable.all():
-        ledger.dead(rows.filter(~usable), ["time= gives no time at or after 1970"] * int((~usable).sum()), node)
+        far = (times > _LAST).fill_null(value=False).filter(~usable)
+        ledger.dead(rows.filter(~usable), [_TOO_FAR if beyond else _NO_TIME for beyond in far], node)
         rows, times = rows.filter(usable), times.filter(usable)
     return rows.with_columns(times.cast(pl.Int64).alias(TS))
 

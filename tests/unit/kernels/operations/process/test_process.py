@@ -405,3 +405,13 @@ def test_result_that_is_a_function_is_a_dead_letter_without_its_address():
     played.send("in", "b", {"n": 1})
     assert len(set(reasons(played))) == 1
     assert "0x" not in reasons(played)[0]
+
+
+def test_lifetime_of_a_value_at_the_last_time_there_is_never_ends():
+    played = driver(
+        lambda row, ctx: ctx.last.set(ctx.last.get(0) + 1) or {"text": str(ctx.last.get())},
+        states=[es.value("last", int, ttl="1d")],
+    )
+    for key in ("a", "b", "a"):
+        played.send("in", key, {"n": 1}, ts=2**63 - 1)
+    assert (texts(played), reasons(played)) == ([("a", "1"), ("b", "1"), ("a", "2")], [])
