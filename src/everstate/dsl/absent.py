@@ -25,6 +25,8 @@ _UNBOUNDED: Final = "Rows keep coming, so keep the best per group: agg(best=es.t
 _LOOK: Final = "A service is a description: run it, and look at its topic with: everstate consume TOPIC --latest"
 _ROW_FUNCTION: Final = "Use map(f) for the value, with_columns(name=expression) for columns."
 _STATE: Final = "Use apply(f, stateful=True), with f(row, state), on a stream."
+_PROCESS: Final = "Use process(f, on_timer=g, states=[es.value('last', float)]), with f(row, ctx) and g(ctx)"
+_AGGREGATE_FIRST: Final = "Aggregate first: .agg(orders=es.count()) gives a table, which has it."
 _OUTPUT: Final = "Write to a topic: .to('topic')"
 
 #: What streams and tables have in common.
@@ -90,13 +92,13 @@ _FLOW: Final = (
     ),
     ("through to_topic", "to('topic') returns what is on the topic, to build on."),
     ("split", "Use branch(condition, ...): each row goes to the first that is true."),
-    ("withwatermark", "Leave it out: nothing is dropped for being late."),
+    ("withwatermark", "Say how long windows take late rows: es.tumbling('5m', grace='1m')."),
     ("partitionby", "Use group_by('column'), or rekey('column')."),
     ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
     ("columns dtypes fields names printschema", "Use .schema, and .schema.names."),
     ("describe describetopology explain", "Describe the whole service: app.describe()"),
     ("awaittermination execute run start stop", "Run the service: app.run(), or everstate run SERVICE.py"),
-    ("settimestamp", "A record keeps the timestamp of its source."),
+    ("settimestamp", "Say when a row happened where it is read: app.stream(..., time=col('at'))."),
     ("pipe", "Call the function: f(flow)."),
     ("hstack", "Use join(other) of two tables."),
 )
@@ -126,7 +128,7 @@ _STREAM: Final = (
             "applyinpandaswithstate flatmapgroupswithstate mapgroupswithstate ontimer processvalues punctuate schedule "
             "timer transformvalues transformwithstate"
         ),
-        "Use process(f, on_timer=g, states=[es.value('last', float)]), with f(row, ctx) and g(ctx).",
+        f"{_PROCESS}.",
     ),
     ("latest toktable totable", "Read the topic with app.table(), or publish it by key: .to('topic', key='id')"),
 )
@@ -138,6 +140,10 @@ _TABLE: Final = (
     ("changes toretractstream tostream", "Publish it with .to('topic') and read that topic with app.stream()."),
     ("foreignkeyjoin joinasof joinlookup", "Use join(other, on='column')."),
     ("evict retain ttl withttl", "Use expire(after='7d')."),
+    (
+        "ontimer process processvalues punctuate schedule timer transformvalues transformwithstate",
+        f"{_PROCESS}, on a stream: read the topic with app.stream().",
+    ),
     ("insert", "Put records on its topic: everstate produce TOPIC"),
     ("get", _LOOK),
 )
@@ -146,8 +152,8 @@ _GLOBAL: Final = (
     ("show consume collect get items keys len", _LOOK),
     (
         (
-            "agg apply branch drop dropna expire filter fillna groupby map mapvalues peek rekey rename select suppress "
-            "to tostream toktable update where withcolumn withcolumns"
+            "agg apply branch dedup drop dropna expire filter fillna flatmap groupby map mapvalues merge peek process "
+            "rekey rename select suppress to tospark tostream toktable update where window withcolumn withcolumns"
         ),
         (
             "A global table is only joined. Read the topic with app.table() for that, publish the result with "
@@ -166,10 +172,21 @@ _GROUPED: Final = (
     ("apply applyinpandas fold map mapgroups process transform", "Use aggregate(init, add, remove)."),
     ("hoppingwindow sessionwindow slidingwindow tumblingwindow window windowedby", _WINDOW),
     (
-        "filter having join select sink to withcolumns",
-        "Aggregate first: .agg(orders=es.count()) gives a table, which has it.",
+        "drop expire filter having join merge peek rekey rename select sink suppress to tospark update withcolumns",
+        _AGGREGATE_FIRST,
     ),
+    ("dedup", "Leave out what comes twice before the group: stream.dedup('event_id', within='1h').group_by('user')"),
     ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
+)
+_WINDOWED: Final = (
+    ("apply applyinpandas fold map mapgroups process transform", "Use aggregate(init, add, schema=...)."),
+    (
+        "groupby hoppingwindow sessionwindow slidingwindow tumblingwindow window windowedby",
+        (
+            "A group has one window. Aggregate it, .agg(n=es.count()), and group the table that this gives; or give "
+            "each window an output of its own."
+        ),
+    ),
 )
 _SERVICE: Final = (
     (
@@ -218,7 +235,8 @@ _MODULE: Final = (
     ("driver testdriver topologytestdriver", "Use es.testing.Driver(app)."),
     ("avg first last max mean min nunique std sum var", "Use Polars' own: col('amount').sum(), and so on."),
     ("len size", "Use es.count()."),
-    ("collectlist implode list", "Use es.collect('column')."),
+    ("collectlist implode", "Use es.collect('column')."),
+    ("list", "Use es.collect('column') in agg(); a state of a processor is es.list_('seen', str)."),
     (
         "dataframe globaltable kstream ktable topic",
         "Read topics through a service: app = es.Service(name); app.table('topic', ...)",
@@ -226,7 +244,7 @@ _MODULE: Final = (
     ("hoppingwindow sessionwindow slidingwindow tumblingwindow window", _WINDOW),
     ("coalesce concat datetime expr struct", "Expressions are Polars': import polars as pl"),
     (
-        "liststate mapstate valuestate",
+        "liststate mapstate state valuestate",
         "A processor's states: es.value('last', float), es.list_('seen', str), es.map_('by_ward', int).",
     ),
     ("udf", "Pass a plain function: map(f), filter(f)."),
@@ -243,7 +261,7 @@ _TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Table": _by_name(_FLOW, _TABLE),
     "GlobalTable": _by_name(_GLOBAL),
     "Grouped": _by_name(_GROUPED),
-    "WindowedGroup": _by_name(_GROUPED),
+    "WindowedGroup": _by_name(_GROUPED, _WINDOWED),
     "Service": _by_name(_SERVICE),
     "Driver": _by_name(_DRIVER),
     "everstate": _by_name(_MODULE),
@@ -280,24 +298,24 @@ def refuse_name(kind: str, name: str, known: Iterable[str], columns: Iterable[st
 
 
 def refuse_subscript(kind: str, key: object) -> NoReturn:
-    """Say what to use for `flow["column"]`.
+    """Say what to use for `flow["column"]`, or for a group's.
 
     Raises:
         UnsupportedError: Always.
     """
     name = key if isinstance(key, str) else "amount"
-    raise UnsupportedError(
-        f"a {kind} has no [...]",
-        location=caller(),
-        hint=f"Use col({name!r}) in an expression, with_columns({name}=...) to set it, filter(...) to choose rows.",
-    )
+    hint = f"Use col({name!r}) in an expression, with_columns({name}=...) to set it, filter(...) to choose rows."
+    if "Group" in kind:
+        hint = f"Say what becomes of the column: .agg(total=col({name!r}).sum())"
+    raise UnsupportedError(f"a {kind} has no [...]", location=caller(), hint=hint)
 
 
 def _hint(kind: str, name: str, known: Iterable[str], columns: Iterable[str]) -> str:
     public = [other for other in known if not other.startswith("_")]
     plain = _plain(name)
     same = [other for other in public if _plain(other) == plain]
-    if same:
+    meant = kind == "everstate" and name.islower() and plain in _TABLES[kind]  # `window` is no other word for `Window`
+    if same and not meant:
         return f"It is called {same[0]} here."
     if name in columns:
         return f"Columns are used in expressions: col({name!r})"

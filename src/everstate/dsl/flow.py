@@ -308,8 +308,9 @@ class Flow(Guiding, Displayed):
                 hint=f"Read the topic with app.{_METHODS[kind.__name__]}(), or aggregate the stream first.",
             )
         if other.service is not self.service:
+            title = "global table" if kind is GlobalTable else kind.__name__.lower()
             raise UnsupportedError(
-                f"this {kind.__name__.lower()} belongs to another service, {other.service.name!r}",
+                f"this {title} belongs to another service, {other.service.name!r}",
                 location=location,
                 hint=f"Read its topic in this one: app.{_METHODS[kind.__name__]}('topic', key=..., schema=...)",
             )

@@ -11,7 +11,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -58,6 +58,10 @@ def function(part: Callable[..., Any], takes: str, location: Location | None, *,
     return Function.of(part, location)
 
 
+#: What may also be called with a state: how stateless functions are called is the same in other places.
+_WITH_STATE: Final = frozenset({"map", "filter", "update"})
+
+
 class _Form:
     """How an operation calls a function."""
 
@@ -102,9 +106,9 @@ def _called(part: Any) -> Any:
 def _instead(part: Any, form: _Form) -> str:
     if inspect.isclass(part):
         names = ", ".join(form.arguments)
-        inside = f"**{form.arguments[0]}" if len(form.arguments) == 1 else "..."
+        inside = "**row" if form.arguments == ["row"] else "..."
         return f"It is a class: make the instance in a function, lambda {names}: {_name(part)}({inside})"
-    if form.arguments == ["row"] and _binds(part, "row", "state"):
+    if form.name in _WITH_STATE and _binds(part, "row", "state"):
         return "A function with state needs stateful=True: apply(f, stateful=True)"
     return f"Write it like this: {form.example}"
 

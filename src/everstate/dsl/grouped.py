@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from everstate.dsl import stateful
-from everstate.dsl.absent import Guiding
+from everstate.dsl.absent import Guiding, refuse_subscript
 from everstate.dsl.windowing import windowing
+from everstate.errors import FunctionError
 from everstate.errors.calls import explained_class
 from everstate.location import caller
 
@@ -150,6 +152,9 @@ class Grouped(Guiding):
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)
 
+    def __getitem__(self, key: object) -> NoReturn:
+        refuse_subscript(type(self).__name__, key)
+
 
 @explained_class
 class WindowedGroup(Guiding):
@@ -178,6 +183,13 @@ class WindowedGroup(Guiding):
 
     def aggregate(self, init: Callable[[], Any], add: Callable[..., Any], schema: object | None = None) -> Table:
         """As `group_by().aggregate()`, in each window; rows are added in the same order as for `reduce`."""
+        if inspect.isroutine(schema):
+            raise FunctionError(
+                "aggregate() of a window takes no remove",
+                location=caller(),
+                hint="Rows are never taken out of a result: where one is corrected, all of its window are added again. "
+                "Write aggregate(init, add, schema=...).",
+            )
         return self._folded((init, add, None), schema, caller())
 
     def _folded(self, functions: tuple[Any, Any, None], schema: object | None, location: Location | None) -> Table:
@@ -187,3 +199,6 @@ class WindowedGroup(Guiding):
 
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)
+
+    def __getitem__(self, key: object) -> NoReturn:
+        refuse_subscript(type(self).__name__, key)

@@ -10,7 +10,7 @@ import polars as pl
 from everstate.dsl.arguments import shown
 from everstate.dsl.expressions import as_expression, predicate, resolve, resolve_one
 from everstate.dsl.functions import function, result_schema
-from everstate.errors import NameClashError, SchemaError, UnknownColumnError, UnsupportedError
+from everstate.errors import FunctionError, NameClashError, SchemaError, UnknownColumnError, UnsupportedError
 from everstate.schema.annotations import is_name
 from everstate.schema.keys import KeySpec
 from everstate.schema.schema import Schema
@@ -385,6 +385,12 @@ def foreign_keying(node: Node, on: Any, key: KeySpec | None, location: Location 
         names = [f"$fk{place}" for place in range(len(expressions))]
         made = KeySpec.of(dict(zip(names, dtypes, strict=True)), location=location)
         return Keying(made, by=tuple(e.alias(n) for e, n in zip(expressions, names, strict=True)))
+    if not callable(on):
+        raise FunctionError(
+            f"on={shown(on)} does not say which row is meant",
+            location=location,
+            hint="Name a column that has its key, on='customer', or several; or pass an expression or a function.",
+        )
     if key is None or key.composite:
         raise SchemaError(
             "a function cannot give a key of several columns", location=location, hint="Pass on=['a', 'b'] instead."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import keyword
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -86,11 +87,13 @@ def map_(name: str, type: object, *, ttl: str | timedelta | None = None) -> Kept
 
 
 def _kept(shape: Shape, name: object, spec: object, ttl: object, location: Location | None) -> KeptState:
-    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+    usable = isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
+    if not isinstance(name, str) or not usable or name.startswith("_"):
         raise DefinitionError(
             f"{shown(name)} cannot be the name of a state",
             location=location,
-            hint="The function uses it as an attribute, ctx.last: letters, digits and _, the first a letter.",
+            hint="The function uses it as an attribute, ctx.last: letters, digits and _, the first a letter, "
+            "and no word of Python's own.",
         )
     if name in TAKEN:
         raise NameClashError(
@@ -198,7 +201,11 @@ def _result(row: Callable[..., Any], schema: object | None, location: Location |
 
 
 def _states(given: object, location: Location | None) -> tuple[KeptState, ...]:
-    if not isinstance(given, Sequence) or not all(isinstance(state, KeptState) for state in given):
+    if (
+        not isinstance(given, Sequence)
+        or isinstance(given, (str, bytes))
+        or not all(isinstance(state, KeptState) for state in given)
+    ):
         raise DefinitionError(f"states={shown(given)} is not a list of states", location=location, hint=_EXAMPLE)
     names = [state.name for state in given]
     for name in names:

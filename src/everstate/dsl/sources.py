@@ -65,7 +65,16 @@ class KeyOf(NamedTuple):
                 location=location,
                 hint="key=['customer', 'window_start', 'window_end']",
             )
-        types |= dict.fromkeys(names[-2:], pl.Datetime("us", "UTC"))
+        bound = pl.Datetime("us", "UTC")
+        for name in names[-2:]:
+            if declared.polars.get(name, bound) != bound:
+                raise SchemaError(
+                    f"{name!r} is a bound of the window, so it is a datetime, and not {declared.field(name).type}",
+                    location=location,
+                    hint=f"Leave {name!r} out of the schema: the last two columns of the key are start and end of the "
+                    "window.",
+                )
+        types |= dict.fromkeys(names[-2:], bound)
         size = None if self.form.shape == "session" else milliseconds(self.form.size)
         return KeySpec.of(types, location=location), WindowedKeys(size)
 

@@ -139,12 +139,11 @@ def stateful(
 
 def deduplicated(node: Node, by: object | None, within: object, location: Location | None) -> Dedup:
     """`dedup`: the first row of each id, which is the key if none is named."""
+    naming = "Name the id: dedup('event_id', within='1h'), an expression, or several: dedup(['shop', 'id'], ...)"
     if by is not None and not isinstance(by, (str, pl.Expr, list, tuple)):
-        raise UnsupportedError(
-            f"dedup() takes columns, got {shown(by)}",
-            location=location,
-            hint="Name the id: dedup('event_id', within='1h'), an expression, or several: dedup(['shop', 'id'], ...)",
-        )
+        raise UnsupportedError(f"dedup() takes columns, got {shown(by)}", location=location, hint=naming)
+    if isinstance(by, (list, tuple)) and not by:
+        raise SchemaError("dedup() names no column", location=location, hint=naming)
     keying = foreign_keying(node, list(node.key.names) if by is None else by, None, location)
     return Dedup(
         inputs=(node,),

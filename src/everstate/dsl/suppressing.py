@@ -24,7 +24,7 @@ def suppressed(table: Table, until: object, max_keys: object, when_full: object,
     """
     one_of("when_full", when_full, ("emit", "fail"), location)
     most = None if max_keys is None else whole_number("max_keys", max_keys, location, least=0)
-    if until == "close":
+    if isinstance(until, str) and until == "close":
         return _when_final(table, most, location)
     if until is None and most is None:
         raise DefinitionError(

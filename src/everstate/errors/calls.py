@@ -12,7 +12,7 @@ from everstate.errors import CallError
 from everstate.location import caller
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 _Class = TypeVar("_Class", bound=type)
 _Callable = TypeVar("_Callable", bound="Callable[..., Any]")
@@ -81,11 +81,22 @@ def _number(count: int) -> str:
 
 
 def _hint(title: str, parameters: list[inspect.Parameter], named: dict[str, Any]) -> str:
-    form = f"Its form is {title}({', '.join(map(_written, parameters))})."
+    form = f"Its form is {title}({', '.join(_form(parameters))})."
     names = [p.name for p in parameters]
     unknown = next((name for name in named if name not in names), None)
     near = suggestion(unknown, names) if unknown else ""
     return f"{near}{form}"
+
+
+def _form(parameters: list[inspect.Parameter]) -> Iterator[str]:
+    """Each parameter; those after a `*` are given by name, as in Python's own notation."""
+    starred = False
+    for parameter in parameters:
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            starred = True
+            yield "*"
+        starred = starred or parameter.kind is parameter.VAR_POSITIONAL
+        yield _written(parameter)
 
 
 def _written(parameter: inspect.Parameter) -> str:

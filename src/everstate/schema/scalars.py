@@ -30,6 +30,8 @@ def shown(value: object) -> str:
     if type(value).__repr__ is object.__repr__:
         return kind  # the rest would be an address in memory
     body = repr(value) if isinstance(value, (str, bytes)) else str(value)
+    if " at 0x" in body and not isinstance(value, (str, bytes)):
+        return kind  # a function, or what holds one: another address in each process
     return f"{kind} {body}" if len(body) <= _SHOWN else f"{kind} {body[:_SHOWN]}..."
 
 

@@ -145,3 +145,50 @@ def test_outputs_that_feed_each_other_are_refused() -> None:
 def test_unknown_column_lists_those_that_are_there() -> None:
     with pytest.raises(errors.UnknownColumnError, match="id, customer, amount, tags"):
         orders().filter(col("amuont") > 1)
+
+
+def grouped() -> es.WindowedGroup:
+    return events().group_by("customer").window(es.tumbling("5m"))
+
+
+def names(app: es.Service) -> es.Table:
+    return app.table("names", key="id", schema={"name": str}, history="1d")
+
+
+ADVICE = [
+    ("a second window", lambda: grouped().window(es.tumbling("5m")), "A group has one window"),
+    ("suppress of a group", lambda: grouped().suppress("5m"), "Aggregate first"),
+    ("process of a windowed group", lambda: grouped().process(max), "Use aggregate(init, add, schema=...)."),
+    ("column of a group", lambda: orders().group_by("customer")["amount"], ".agg(total=col('amount').sum())"),
+    ("process of a table", lambda: orders().process(max), "Use process(f, on_timer=g"),
+    ("process of a global table", lambda: es.Service("s").global_table("t", schema=int).process(max), "only joined"),
+    ("watermark", lambda: events().withWatermark("at", "5m"), "grace='1m'"),
+    ("window of the module", lambda: es.window("5m"), "Name the group first"),
+    ("state of the module", lambda: es.state("last", int), "es.value('last', float)"),
+    ("remove of a window", lambda: grouped().aggregate(dict, max, max), "takes no remove"),
+    ("dedup by nothing", lambda: events().dedup([], within="1h"), "dedup() names no column"),
+    ("options by place", lambda: orders().expire("7d"), "expire(*, after, clock='event')"),
+    ("foreign key of two", lambda: (left := orders()).join(left, on=lambda a, b: a), "lambda row: ..."),
+    (
+        "timer that is a class",
+        lambda: events().process(max, type("Late", (), {}), schema=int),
+        "lambda ctx: Late(...)",
+    ),
+    (
+        "grace after a step",
+        lambda: (left := events()).join(names(left.service).filter(col("name") != ""), grace="1m"),
+        "join it directly",
+    ),
+    (
+        "global table of another service",
+        lambda: events().join(es.Service("s").global_table("t", schema=int)),
+        "this global table belongs to another service",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), [a[1:] for a in ADVICE], ids=[a[0] for a in ADVICE])
+def test_mistake_is_answered_with_what_fits_there(make, words) -> None:
+    with pytest.raises(errors.EverstateError) as caught:
+        make()
+    assert words in str(caught.value)

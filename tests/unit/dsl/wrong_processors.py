@@ -103,7 +103,7 @@ WRONG_PROCESSORS: list[Wrong] = [
     ),
     *[
         (f"state named {name!r}", DefinitionError, functools.partial(es.value, name, int))
-        for name in ("", "a b", "1st", "_mine", 5, None)
+        for name in ("", "a b", "1st", "_mine", "class", 5, None)
     ],
     *[
         (f"state named like the context's {name}", NameClashError, functools.partial(es.map_, name, int))

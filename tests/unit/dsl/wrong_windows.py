@@ -12,6 +12,7 @@ from everstate.errors import (
     AbsentError,
     CallError,
     DefinitionError,
+    FunctionError,
     NameClashError,
     SchemaError,
     TopicNameError,
@@ -96,6 +97,16 @@ WRONG_WINDOWS: list[Wrong] = [
         )
     ],
     ("tumbling with grace beyond all numbers", DefinitionError, lambda: es.tumbling("5m", grace="99999999999w")),
+    *[
+        (f"{what} that lasts for {text}", DefinitionError, functools.partial(call, text))
+        for text in ("3000000d", "99999999999999999999d")
+        for what, call in (("tumbling", es.tumbling), ("sliding", es.sliding))
+    ],
+    ("hopping for longer than time", DefinitionError, lambda: es.hopping("3000000d", "1d")),
+    ("grace for longer than time", DefinitionError, lambda: es.tumbling("5m", grace="106751991167d")),
+    ("dedup for longer than time", DefinitionError, lambda: events().dedup(within="106751991167d")),
+    ("expire after longer than time", DefinitionError, lambda: orders().expire(after="106751991167d")),
+    ("history for longer than time", DefinitionError, lambda: _looked_up({"history": "106751991167d"})),
     ("tumbling with a wrong grace", DefinitionError, lambda: es.tumbling("5m", grace="soon")),
     ("tumbling with a misspelt option", CallError, lambda: es.tumbling("5m", grase="1m")),
     ("hopping without advance", CallError, lambda: es.hopping("5m")),
@@ -120,6 +131,11 @@ WRONG_WINDOWS: list[Wrong] = [
     ("window kept for no time", DefinitionError, lambda: _window(keep="0s")),
     ("window kept for less than grace", DefinitionError, lambda: _window(es.tumbling("5m", grace="1h"), keep="1m")),
     ("window of a group called as its own", NameClashError, lambda: _named("window_start")),
+    ("window within a window", AbsentError, lambda: _window().window(es.tumbling("5m"))),
+    ("window then suppress", AbsentError, lambda: _window().suppress("5m")),
+    ("window of a column", UnsupportedError, lambda: _window()["amount"]),
+    ("window one by one", UnsupportedError, lambda: list(_window())),
+    ("window aggregated with remove", FunctionError, lambda: _window().aggregate(dict, shop.two, shop.two)),
     ("window without an aggregate", SchemaError, lambda: _window().agg()),
     ("window with an aggregate called as its key", NameClashError, lambda: _window().agg(window_end=es.count())),
     ("window reduced with remove", CallError, lambda: _window().reduce(shop.two, shop.two)),
@@ -131,6 +147,10 @@ WRONG_WINDOWS: list[Wrong] = [
     ("table join with a wrong grace", DefinitionError, lambda: _looked_up({"history": "1h"}, grace="soon")),
     ("table join with an unknown how", UnsupportedError, lambda: _looked_up(how="outer")),
     ("table join on an unknown column", UnknownColumnError, lambda: _looked_up(on="amuont")),
+    ("table join on a number", FunctionError, lambda: _looked_up(on=5)),
+    ("table join on a dict", FunctionError, lambda: _looked_up(on={"customer": "id"})),
+    ("table join on a function of two", FunctionError, lambda: _looked_up(on=shop.two)),
+    ("table join with grace after a step", UnsupportedError, lambda: _filtered_history()),  # noqa: PLW0108 - below
     ("table join on another type", SchemaError, lambda: _looked_up(on="amount")),
     ("table join of other keys", SchemaError, lambda: _looked_up({"key_type": int})),
     ("table join with a schema and no joiner", UnsupportedError, lambda: _looked_up(schema=int)),
@@ -164,8 +184,15 @@ WRONG_WINDOWS: list[Wrong] = [
     ("Kafka's keys under another key", DefinitionError, lambda: _kafka_keys(_counted().rekey(n=col("n")))),
     ("keys of an unknown form", DefinitionError, lambda: _counted().to("out", key_format="avro")),
     ("Kafka's keys of no window", SchemaError, lambda: _read_windows()),  # noqa: PLW0108 - it is defined below
+    ("Kafka's keys by a function", SchemaError, lambda: _read_windows(key_format=es.tumbling)),
+    (
+        "Kafka's keys with bounds of another type",
+        SchemaError,
+        lambda: _read_windows(("customer", "n", "end"), es.tumbling("5m")),
+    ),
     ("Kafka's keys without a group", SchemaError, lambda: _read_windows(("start", "end"), es.tumbling("5m"))),
     ("suppress without anything", DefinitionError, lambda: orders().suppress()),
+    ("suppress until an expression", DefinitionError, lambda: orders().suppress(until=col("amount"))),
     ("suppress until some day", DefinitionError, lambda: orders().suppress(until="some day")),
     ("suppress until the close of nothing", UnsupportedError, lambda: orders().suppress(until="close")),
     ("suppress until close of a table's window", UnsupportedError, lambda: _daily().suppress(until="close")),
@@ -210,6 +237,12 @@ def _kafka_keys(flow: Any) -> Any:
     return flow.to("out", key_format="kafka-windowed")
 
 
+def _filtered_history() -> Any:
+    app = shop.shop()
+    names = app.table("names", key="id", schema={"name": str}, history="1d")
+    return events(app).join(names.filter(col("name") != ""), grace="1m")
+
+
 def _read_windows(key: Any = ("customer", "start", "end"), key_format: Any = "5m") -> Any:
     return shop.shop().table("t", key=key, schema={"n": int}, key_format=key_format)
 
@@ -224,6 +257,8 @@ RIGHT_WINDOWS = [
     ("Kafka's keys of windows", lambda: _kafka_keys(_counted().filter(col("n") > 1))),
     ("Kafka's keys of a table's sessions", lambda: _kafka_keys(_daily())),
     ("Kafka's keys read", lambda: _kafka_keys(_read_windows(key_format=es.session("5m")))),
+    ("tumbling for an age", lambda: _window(es.tumbling("300000d", grace="36500d")).agg(n=es.count())),
+    ("dedup for an age", lambda: events().dedup(within="100000000d")),
     ("window of a timedelta", lambda: _window(es.tumbling(timedelta(minutes=5), grace=timedelta(0))).agg(n=es.count())),
     ("window kept as long as grace", lambda: _window(es.tumbling("5m", grace="1h"), keep="60m").agg(n=es.count())),
     ("window of a table by a column", lambda: _of_table(time=col("amount").cast(int)).agg(n=es.count())),

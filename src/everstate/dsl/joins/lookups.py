@@ -51,7 +51,8 @@ class Times(NamedTuple):
             raise UnsupportedError(
                 "grace= waits for values of the row's own time, and this table only knows its latest values",
                 location=location,
-                hint="Read it with its history: app.table('topic', key='id', schema=..., history='1d')",
+                hint="Read it with its history, app.table('topic', key='id', schema=..., history='1d'), and join it "
+                "directly: what a step makes of it has no earlier values.",
             )
 
 

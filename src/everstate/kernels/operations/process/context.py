@@ -78,6 +78,17 @@ class Context:
         self._moment = moment
         self._sent = sent
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse `ctx.last = 5`: what is kept of a key is in its states."""
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+            return
+        known = any(state.name == name for state in self._node.states)
+        raise StateValueError(
+            f"ctx.{name} cannot be set",
+            hint=f"Write ctx.{name}.set(...)" if known else "Keep it in a state: states=[es.value('last', float)]",
+        )
+
     @property
     def key(self) -> Any:
         """The key of the row; a tuple if it has several columns."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 #: By what a timer goes.
 Clock: TypeAlias = Literal["event", "wall"]
 CLOCKS: Final[tuple[Clock, ...]] = ("event", "wall")
+#: No time comes that far, and an index of times has none that is later.
+_NEVER: Final = 1 << 62
 
 
 class Written(NamedTuple):
@@ -140,7 +142,9 @@ class Held:
     def _ends(self) -> Iterator[int]:
         for state in self._states:
             if state.ttl_ms is not None and (cell := self.cells.get(state.stored_as)):
-                yield min(part.st for part in _parts(cell)) + state.ttl_ms
+                end = min(part.st for part in _parts(cell)) + state.ttl_ms
+                if end < _NEVER:
+                    yield end
 
     def blob(self) -> bytes:
         """The states as they are stored; empty if there are none."""

@@ -34,6 +34,8 @@ def dated(node: TableWindowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFra
     """Rows with their time. One that has none is dropped and counted, as one without a group is."""
     rows, found = evaluate(rows, [node.time.alias(AT)], ledger, node)
     times = found[AT] if found[AT].dtype.is_integer() else found[AT].dt.timestamp("ms")
+    if times.dtype in (pl.UInt64, pl.Int128, pl.UInt128):  # of which not all would fit
+        times = times.clip(upper_bound=pl.Series([2**63 - 1], dtype=times.dtype))
     rows = rows.with_columns(times.cast(pl.Int64))
     absent = rows[AT].is_null()
     if absent.any():

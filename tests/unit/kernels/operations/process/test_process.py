@@ -396,3 +396,32 @@ def test_due_timers_are_found_without_a_scan():
     few, many = pages_of_a_due_timer(1_000), pages_of_a_due_timer(30_000)
     assert few[0] == many[0] == 0  # nothing is due: nothing is read
     assert many[1] <= few[1] + 4  # one is due: the slice that it lies in, and its key
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("last", "ctx.last.set(...)"), ("more", "Keep it in a state"), ("key", "")]
+)
+def test_context_that_is_assigned_to_says_what_to_write(name, words):
+    played = driver(lambda row, ctx: setattr(ctx, name, 5), states=[es.value("last", int)])
+    played.send("in", "a", {"n": 1})
+    (reason,) = reasons(played)
+    assert reason.startswith(f"StateValueError: ctx.{name} cannot be set")
+    assert words in reason
+
+
+def test_result_that_is_a_function_is_a_dead_letter_without_its_address():
+    played = driver(lambda row, ctx: len)
+    played.send("in", "a", {"n": 1})
+    played.send("in", "b", {"n": 1})
+    assert len(set(reasons(played))) == 1
+    assert "0x" not in reasons(played)[0]
+
+
+def test_lifetime_of_a_value_at_the_last_time_there_is_never_ends():
+    played = driver(
+        lambda row, ctx: ctx.last.set(ctx.last.get(0) + 1) or {"text": str(ctx.last.get())},
+        states=[es.value("last", int, ttl="1d")],
+    )
+    for key in ("a", "b", "a"):
+        played.send("in", key, {"n": 1}, ts=2**63 - 1)
+    assert (texts(played), reasons(played)) == ([("a", "1"), ("b", "1"), ("a", "2")], [])

@@ -106,6 +106,25 @@ def test_record_without_a_timestamp_is_a_dead_letter_of_a_join_of_streams(ts):
     assert [record.value["paid"] for record in driver.records("paid")] == [2.0]
 
 
+@pytest.mark.parametrize("at", [2**62 + 1, 2**63 - 1, 2**64 - 1])
+def test_row_with_a_time_that_nothing_can_be_added_to_is_a_dead_letter_and_moves_nothing(at):
+    app = es.Service("shop")
+    rows = app.stream("rows", key="id", schema={"group": str, "at": str}, time=col("at").cast(pl.UInt64))
+    rows.group_by("group").window(es.tumbling("5m")).agg(n=es.count()).to("per-window")
+    rows.dedup("group", within="1h").to("firsts")
+    table = app.table("table", key="id", schema={"group": str, "at": str})
+    by_column = table.group_by("group").window(es.tumbling("5m"), time=col("at").cast(pl.UInt64))
+    by_column.agg(n=es.count()).to("of-table")
+    driver = es.testing.Driver(app)
+    for topic in ("rows", "table"):
+        driver.send(topic, "r1", {"group": "a", "at": str(at)})
+        driver.send(topic, "r2", {"group": "a", "at": "5"})
+    for output in ("per-window", "firsts", "of-table"):
+        assert [reason.partition(":")[0] for reason in reasons(driver, output)] == ["its time is after the year 8999"]
+    assert list(driver.table("per-window").values()) == list(driver.table("of-table").values()) == [{"n": 1}]
+    assert [record.key for record in driver.records("firsts")] == ["r2"]
+
+
 def test_record_that_cannot_be_decoded_closes_no_window():
     driver = es.testing.Driver(service(emit="final"))
     driver.send("orders", "o1", order(), ts=1)
