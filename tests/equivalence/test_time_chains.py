@@ -151,3 +151,81 @@ def test_windows_over_joined_streams_equal_the_model(case, seed):
     reader = es.testing.Driver(app, partitions=case.partitions, shards=chance.choice([1, 3]))
     forward(writer.records("joined"), reader, chance, chance.randint(1, 5))
     assert reader.table("counted") == {key: {"n": n} for key, n in counted.items()}
+
+
+def behind(case: joins.Case) -> es.Service:
+    """Steps that keep the rows of a join, in the join's own unit; none of them gives a row up."""
+    app = es.Service("s")
+    sides = [app.stream(f"in{side}", key="k", schema={f"n{side}": int}) for side in (0, 1)]
+    third = app.stream("third", key="k", schema={"m": int})
+    values = app.table("values", key="k", schema={"v": int}, history="1h")
+    within = (f"{case.before}ms", f"{case.after}ms")
+    joined = sides[0].join(sides[1], within=within, grace=f"{case.grace}ms", how=case.how)
+    kept = joined.group_by("k")
+    kept.window(es.session("10s", grace="1h")).agg(all=es.collect("n0")).select(n=col("all").list.len()).to("session")
+    kept.window(es.sliding("10s", grace="1h")).agg(n=es.count()).to("sliding")
+    joined.join(third, within="10s", grace="1h").group_by("k").agg(n=es.count()).to("again")
+    joined.join(values, how="left", grace="10s").group_by("k").agg(n=es.count()).to("waited")
+    return app
+
+
+def test_partners_of_one_record_that_come_one_by_one_are_all_kept():
+    rows = [(1, 7), (0, 10), (1, 5), (1, 14), (1, 5)]
+    last = [joins.Row(side, 0, "z", LATER, 0) for side in (0, 1)]
+    case = joins.Case([joins.Row(side, 0, "a", ts, 1) for side, ts in rows] + last, 1, "inner", 20, 20, 0)
+    driver = es.testing.Driver(behind(case))
+    driver.send("third", "a", {"m": 0}, ts=0)
+    for row in case.rows:
+        driver.send(f"in{row.side}", row.key, {f"n{row.side}": row.number}, ts=row.ts)
+    assert [key[0] for key in driver.table("session")] == ["a", "z"]
+    assert {row["n"] for key, row in driver.table("session").items() if key[0] == "a"} == {4}
+    assert max(row["n"] for key, row in driver.table("sliding").items() if key[0] == "a") == 4
+    assert driver.table("again")["a"] == driver.table("waited")["a"] == {"n": 4}
+
+
+def test_rows_of_timers_that_one_record_has_set_are_all_kept():
+    app = es.Service("s")
+    names = app.table("names", key="k", schema={"name": str}, history="1h")
+
+    def watch(row: dict[str, Any], ctx: es.Context) -> dict[str, Any]:
+        for after in (2, 4):
+            ctx.timer(f"t{after}", at=ctx.time + after)
+        return row
+
+    def ring(ctx: es.Context) -> dict[str, Any]:
+        return {"x": ctx.time}
+
+    rows = app.stream("in", key="k", schema={"x": int}).process(watch, on_timer=ring, schema={"x": int})
+    rows.join(names, how="left", grace="50ms").group_by("k").agg(n=es.count()).to("waited")
+    rows.group_by("k").window(es.sliding("10s", grace="1h")).agg(n=es.count()).to("sliding")
+    driver = es.testing.Driver(app)
+    driver.send("in", "a", {"x": 0}, ts=10)
+    for ts in (12, 14, 100):
+        driver.advance(ts)
+    assert driver.table("waited") == {"a": {"n": 3}}
+    assert max(row["n"] for row in driver.table("sliding").values()) == 3
+
+
+@examples(200, 15)
+@given(joins.cases(), st.integers(0, 10**6))
+def test_steps_that_keep_joined_rows_lose_none_however_they_are_cut(case, seed):
+    chance = random.Random(seed)
+    last = [joins.Row(side, lane, "z", LATER, 0) for side in (0, 1) for lane in range(case.partitions)]
+    case = case._replace(rows=[*case.rows, *last])
+    rows, *_ = joins.expected(case)
+    wanted: dict[str, int] = defaultdict(int)
+    for (key, *_), n in rows.items():
+        wanted[key] += n
+    driver = es.testing.Driver(behind(case), partitions=case.partitions, shards=chance.choice([1, 3]))
+    with driver.batch():
+        for key in "ab":
+            driver.send("third", key, {"m": 0}, ts=0)
+    for row in case.rows:
+        driver.send(f"in{row.side}", row.key, {f"n{row.side}": row.number}, ts=row.ts, partition=row.partition)
+    for topic in ("session", "sliding", "again", "waited"):
+        found: dict[str, int] = {}
+        for key, row in driver.table(topic).items():
+            name = key[0] if isinstance(key, tuple) else key
+            found[name] = max(row["n"], found.get(name, 0))
+        assert {key: found.get(key, 0) for key in "ab"} == {key: wanted[key] for key in "ab"}, topic
+    PLAYED["time between outputs"] += 1

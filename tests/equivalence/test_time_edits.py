@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 from polars import col
@@ -137,3 +138,82 @@ def test_edits_of_what_goes_by_time_give_what_a_first_run_gives(sent, edits, see
         play(first, sent[cut:end])
         assert tables(driver) == tables(first)
         PLAYED["edits of time"] += 1
+
+
+def numbered(row: dict[str, Any], state: es.State) -> dict[str, Any]:
+    state.set("rows", state.get("rows", 0) + 1)
+    return {"n": row["n"], "place": state.get("rows")}
+
+
+def told(row: dict[str, Any], ctx: es.Context) -> dict[str, Any]:
+    ctx.rows.set(ctx.rows.get(0) + 1)
+    return {"n": row["n"], "place": ctx.rows.get()}
+
+
+def waiting(row: dict[str, Any], ctx: es.Context) -> dict[str, Any] | None:
+    ctx.timer(str(row["n"] % 3), at=ctx.time + 4)
+    return row if row["n"] % 2 else None
+
+
+def rung(ctx: es.Context) -> dict[str, Any]:
+    return {"n": 100 + int(ctx.due or 0)}
+
+
+def appended(text: str, row: dict[str, Any]) -> str:
+    return f"{text} {row['n']}"
+
+
+#: What gives rows later than it got them.
+LATER: dict[str, Any] = {
+    "join": lambda one, other, _: one.join(other, within=("4ms", "6ms"), how="outer").select(
+        n=pl.coalesce("n", 1000 + col("m"))
+    ),
+    "timers": lambda one, *_: one.select("n").process(waiting, on_timer=rung, schema={"n": int}),
+    "history": lambda one, _, names: one.select("n").join(names, how="left", grace="7ms").select("n"),
+}
+SHOWN = {"n": int, "place": int}
+#: What depends on the order of arrival.
+ORDERED: dict[str, Any] = {
+    "apply": lambda rows: rows.apply(numbered, stateful=True, schema=SHOWN).select(n=col("n") * 100 + col("place")),
+    "process": lambda rows: rows.process(told, schema=SHOWN, states=[es.value("rows", int)]).select(
+        n=col("n") * 100 + col("place")
+    ),
+    "dedup": lambda rows: rows.dedup("k", within="9ms"),
+    "fold": lambda rows: rows.group_by("k").aggregate(str, appended, schema=str),
+    "window": lambda rows: rows.group_by("k").window(es.tumbling("20ms")).aggregate(str, appended, schema=str),
+}
+
+
+def arriving(late: str, ordered: str) -> es.Service:
+    app = es.Service("s")
+    one, other = (
+        app.stream(f"in{side}", key="k", schema={"g": str, name: int}) for side, name in enumerate(("n", "m"))
+    )
+    names = app.table("names", key="k", schema={"name": str}, history="1h")
+    flow = ORDERED[ordered](LATER[late](one, other, names))
+    if ordered in {"apply", "process", "dedup"}:
+        flow = flow.group_by("k").agg(n=col("n").sum(), squares=(col("n") * col("n")).sum())
+    flow.to("out")
+    return app
+
+
+@examples(300, 30)
+@given(histories(), st.sampled_from(sorted(LATER)), st.sampled_from(sorted(ORDERED)), st.integers(0, 10**6))
+def test_rows_that_came_out_late_come_in_the_same_order_again(sent, late, ordered, seed):
+    chance, app = random.Random(seed), arriving(late, ordered)
+    driver = es.testing.Driver(app, partitions=2, shards=chance.choice([1, 3]))
+    for start in range(0, len(sent), step := chance.choice([1, 2, 5])):
+        with driver.batch():
+            for record in sent[start : start + step]:
+                value = {"g": record.group, "nm"[record.side]: record.number}
+                if late == "join" or not record.side:
+                    driver.send(f"in{record.side}", record.key, value, ts=record.ts, partition=record.partition)
+                elif late == "history":
+                    driver.send("names", record.key, {"name": record.group}, ts=record.ts)
+        if chance.random() < 0.1:
+            driver.advance()
+    before = driver.table("out")
+    again = driver.upgrade(app, recalculate=["out"])
+    assert again.records == []
+    assert driver.table("out") == before
+    PLAYED["edits of time"] += 1

@@ -45,6 +45,11 @@ class Order:
                 ends = [vector.get(topic, {}).get(partition, 0) for vector in vectors]
                 self._ends[number, partition] = np.maximum.accumulate(np.array(ends, np.int64))
 
+    @property
+    def count(self) -> int:
+        """How many recorded micro-batches there are."""
+        return self._last
+
     @classmethod
     def of_columns(
         cls,

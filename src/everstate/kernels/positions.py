@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels.rows import KEY, OFF, ORDER, PART, SYSTEM, TOPIC, all_distinct
+from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, ORDER, PART, SYSTEM, TOPIC, all_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: How many names of a position have been given.
+_TAKEN: Final = "$taken"
+#: Digits of the number in a name, so that names sort as text.
+_DIGITS: Final = 6
 #: What fits into an Int64 without touching the sign.
 _BITS: Final = 62
 
@@ -63,13 +67,34 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0  # a frame without rows has no extremes
 
 
-def position_names(rows: pl.DataFrame) -> pl.Series:
-    """A name for each row that no other row of its key has: its position, and which of those it is that came of it."""
-    place = [pl.col(name).cast(pl.String) for name in (TOPIC, PART, OFF)]
+def position_names(rows: pl.DataFrame, held: pl.DataFrame) -> pl.Series:
+    """A name for each row that no other row of its key has: its position, and which of those it is that came of it.
+
+    Args:
+        rows: The rows; those of one position are named in their order, and so that the names have that order.
+        held: Rows of these keys that have been named before, with the name in `$ck`: the same record may have several
+            partners one after the other, and a timer that it set comes later still.
+    """
+    place = [KEY, TOPIC, PART, OFF]
     repeated = pl.lit("0")
-    if not all_distinct(rows[[TOPIC, PART, OFF]]):  # a flat_map gives several
-        repeated = pl.int_range(pl.len()).over(KEY, TOPIC, PART, OFF).cast(pl.String)
-    return rows.select(pl.concat_str([*place, repeated], separator="/").cast(pl.Binary)).to_series()
+    several = not all_distinct(rows[place[1:]])  # a flat_map gives several
+    if held.height:
+        taken = _taken(rows.select(place).unique(), held)
+        several = several or taken.height > 0
+        rows = rows.select(place).join(taken, on=place, how="left", maintain_order="left")
+    if several:
+        number = pl.int_range(pl.len()).over(place)
+        number = number + pl.col(_TAKEN).fill_null(0) if held.height else number
+        repeated = number.cast(pl.String).str.zfill(_DIGITS)
+    parts = [*(pl.col(name).cast(pl.String) for name in place[1:]), repeated]
+    return rows.select(pl.concat_str(parts, separator="/").cast(pl.Binary)).to_series()
+
+
+def _taken(places: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """By key and position, how many numbers have been given to rows that came of it, as far as there is one left."""
+    number = pl.col(CONTRIBUTION).cast(pl.String).str.split("/").list.last().cast(pl.Int64)
+    found = held.join(places, on=places.columns, how="semi")
+    return found.group_by(places.columns).agg((number.max() + 1).alias(_TAKEN))
 
 
 def precedes(left: Sequence[pl.Expr], right: Sequence[pl.Expr]) -> pl.Expr:

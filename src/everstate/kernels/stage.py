@@ -149,10 +149,12 @@ def run_stage(
     shard.building = unit.building
     if migration is not None:
         migrate(unit, stage, shard, migration)
-    steps = apart(unit, arrivals, shard.order, shard.repeats)
+    order, steps = shard.order, apart(unit, arrivals, shard.order, shard.repeats)
+    if unit.goes_one_by_one:
+        shard.order = None  # each step is one micro-batch, as a live one is
     last: list[pl.DataFrame] = []
     for place, step in enumerate(steps):
-        shard.clock = clock if place == len(steps) - 1 else step.clock(shard.order, clock)
+        shard.clock = clock if place == len(steps) - 1 else step.clock(order, clock)
         given = _run(unit, stage, step, shard, None if place else migration, witness)
         for number, rows in given.items():
             if unit.nodes[number] is unit.output:

@@ -7,6 +7,10 @@ state, and one call of Spark's.
 
 Most micro-batches of a live run read no row of the table. As long as only rows that look something up come, or only
 rows that are looked up, recorded micro-batches are one step.
+
+Steps that depend on the order of arrival go by the position of rows, which says in which micro-batch each was read.
+Where a join of streams or a timer feeds them, a row comes later than that, so every recorded micro-batch is a step of
+its own.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ def cut(
         records: A contiguous range, in offset order.
         order: Where earlier micro-batches ended, if this one repeats several of them.
     """
-    if order is None or not unit.looking_up or records.is_empty():
+    if order is None or not _in_steps(unit) or records.is_empty():
         yield None, records
         return
     places = records.select(
@@ -99,7 +103,7 @@ def apart(unit: Unit, arrivals: list[Parcel], order: Order | None, repeats: tupl
         order: Where earlier micro-batches ended, if this one repeats several of them.
         repeats: Which of them it repeats, as a range.
     """
-    if order is None or not unit.looking_up:
+    if order is None or not _in_steps(unit):
         return [Step(None, repeats, arrivals)]
     found: dict[int, list[Parcel]] = {}
     for parcel in arrivals:
@@ -143,8 +147,14 @@ def _known_from_the_first(arrivals: list[Parcel], steps: list[Step], order: Orde
     return [replace(steps[0], arrivals=[known, *steps[0].arrivals]), *steps[1:]]
 
 
+def _in_steps(unit: Unit) -> bool:
+    return unit.goes_one_by_one or bool(unit.looking_up)
+
+
 def _numbers(unit: Unit, order: Order) -> npt.NDArray[np.int64]:
     """By recorded micro-batch, the number of its step. Timers may look something up, too, and time delete what is."""
+    if unit.goes_one_by_one:
+        return np.arange(order.count + 1)
     by_time = {"apart": unit.looking_up_by_time, "changing": unit.looked_up_by_time}
     return order.steps(unit.looked_up, unit.looking_up, **by_time)
 

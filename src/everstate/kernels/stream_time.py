@@ -20,14 +20,16 @@ import numpy as np
 import polars as pl
 
 from everstate.errors import FinalityError, StateError
+from everstate.kernels.reasons import TOO_LATE, UNDATED
 from everstate.kernels.records.times import running
-from everstate.kernels.rows import OFF, PART, STREAM_TIME, TOPIC, TS
+from everstate.kernels.rows import AFTER_ALL, OFF, PART, STREAM_TIME, TOPIC, TS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     import numpy.typing as npt
 
+    from everstate.kernels.ledger import Ledger
     from everstate.topology.nodes import Node
 
 #: One split that was read: whose, from where to where, and its highest timestamp (null if nothing in it has a time).
@@ -158,6 +160,28 @@ def require_known(known: dict[str, int | None], marks: pl.DataFrame, topics: Seq
                 "take its records",
                 hint="Rebuild the output with all partitions: everstate run SERVICE.py --recalculate OUTPUT",
             )
+
+
+def timely(
+    node: Node, rows: pl.DataFrame, ledger: Ledger, *, time: str = TS, early: str = UNDATED, until: int = AFTER_ALL
+) -> pl.DataFrame:
+    """Rows whose time can be calculated with; the others are dead letters.
+
+    Args:
+        node: The node.
+        rows: Rows.
+        ledger: Takes the others.
+        time: The column that says it, in milliseconds.
+        early: What is said of a time before 1970.
+        until: From when on a time is none.
+    """
+    found = rows[time]
+    outside = (found < 0) | (found >= until)
+    if not outside.any():
+        return rows
+    bad = rows.filter(outside)
+    ledger.dead(bad, [early if at < 0 else TOO_LATE for at in bad[time]], node)
+    return rows.filter(~outside)
 
 
 def require_open(node: Node, closes: pl.Series, reached: int) -> None:

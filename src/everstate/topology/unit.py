@@ -166,6 +166,16 @@ class Unit:
         """Whether time alone can give rows that look something up."""
         return any(node.timed or node.clocked for node in self._behind_ports(looked_up=False))
 
+    @cached_property
+    def goes_one_by_one(self) -> bool:
+        """Whether a step that depends on the order of arrival gets rows later than in the micro-batch that read them.
+
+        Their positions then do not say when they arrived, so recorded micro-batches are gone through one by one.
+        What looks something up meets what there is, and knows no order beside.
+        """
+        steps = [node for node in self.order_sensitive if not node.traits.looked_up]
+        return any(before.gives_later for node in steps for before in _topological(node) if before is not node)
+
     def _reaching(self, *, looked_up: bool) -> frozenset[int]:
         """The topics behind those ports of the steps that look something up."""
         sources = [node for node in self._behind_ports(looked_up=looked_up) if not node.inputs]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everstate.kernels.positions import Positions, precedes
-from everstate.kernels.rows import ORDER, SYSTEM
+from everstate.kernels.positions import Positions, position_names, precedes
+from everstate.kernels.rows import CONTRIBUTION, ORDER, SYSTEM
 from tests.effort import examples
 
 SCHEMA = {name: SYSTEM[name] for name in ORDER}
@@ -42,3 +42,26 @@ def test_positions_null_unpacks_to_null():
 def test_precedes_compares_as_tuples_do(left, right):
     found = pl.select(precedes([pl.lit(part) for part in left], [pl.lit(part) for part in right])).item()
     assert found == (left < right)
+
+
+def placed(*rows: tuple[bytes, int]) -> pl.DataFrame:
+    """Rows by key and offset."""
+    frame = pl.DataFrame([(key, 1, 0, 0, 0, offset, 1) for key, offset in rows], schema=SYSTEM, orient="row")
+    return frame.with_columns(pl.lit(None, pl.Binary).alias(CONTRIBUTION))
+
+
+def test_position_names_go_on_after_those_of_rows_that_are_held():
+    rows, held = placed((b"a", 1), (b"a", 2), (b"b", 1)), placed()
+    for _ in range(3):
+        rows = rows.with_columns(position_names(rows, held).alias(CONTRIBUTION))
+        held = pl.concat([held, rows])
+    assert held.n_unique() == held.height
+    fewer = held.filter(pl.col(CONTRIBUTION) != pl.lit(b"0/0/1/000001"))
+    named = rows.with_columns(position_names(rows, fewer).alias(CONTRIBUTION))
+    assert named.join(held, on=["$key", CONTRIBUTION], how="semi").is_empty()
+
+
+def test_position_names_of_many_rows_from_one_record_sort_as_the_rows_do():
+    names = position_names(placed(*[(b"a", 1)] * 12), placed()).to_list()
+    assert names == sorted(names)
+    assert len(set(names)) == 12

@@ -14,11 +14,10 @@ import polars as pl
 from everstate.kernels.changes import shaped
 from everstate.kernels.operations.kernel import StateKernel
 from everstate.kernels.operations.pairs import LEFT, RIGHT, results
-from everstate.kernels.operations.windows.assign import timely
 from everstate.kernels.pages.due_index import DUE, DueIndex
 from everstate.kernels.positions import position_names
 from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS, empty
-from everstate.kernels.stream_time import require_open
+from everstate.kernels.stream_time import require_open, timely
 from everstate.topology.nodes.stream_joins import StreamJoin
 
 if TYPE_CHECKING:
@@ -54,16 +53,16 @@ def update(
     slices = shard.sliced(number)
     now = slices.reached if shard.frontier is None else max(slices.reached, shard.frontier)
     index = DueIndex(slices, max(1, max(node.closes_ms) // 4))
-    named = [_named(node, place, rows, shard.ledger) for place, rows in enumerate(inputs)]
-    keyless = [rows.filter(pl.col(KEY).is_null()) for rows in named]
-    new = [rows.filter(pl.col(KEY).is_not_null()) for rows in named]
+    counting = [_in_time(node, place, rows, shard.ledger) for place, rows in enumerate(inputs)]
+    keyless = [rows.filter(pl.col(KEY).is_null()) for rows in counting]
+    new = [rows.filter(pl.col(KEY).is_not_null()) for rows in counting]
     for place, came in enumerate(new):
         require_open(node, came[TS] + node.closes_ms[place], slices.reached)
     keys = pl.concat([*(rows[KEY] for rows in new), index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
     slices.reached = now
     stores = [shard.multi(number, place) for place in (0, 1)]
     held = [shaped(stores[p].lookup(keys), _stored(feeder)) for p, feeder in enumerate(node.inputs)]
-    rows = [pl.concat(parts) for parts in zip(held, new, strict=True)]
+    rows = [_together(known, came) for known, came in zip(held, new, strict=True)]
     met = _met(node, rows, [frame.height for frame in held])
     found, given = [_pairs(rows, met)], []
     for place, side in enumerate(_SIDES):
@@ -90,14 +89,18 @@ def _stored(feeder: Node) -> dict[str, pl.DataType]:
     return {**SYSTEM, CONTRIBUTION: pl.Binary(), _MATCHED: pl.Boolean(), **feeder.schema.polars}
 
 
-def _named(node: StreamJoin, place: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    """The rows of a side that came in time, each with a name that no other row has."""
+def _in_time(node: StreamJoin, place: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """The rows of a side that came in time."""
     rows = timely(node, rows, ledger, until=_BEYOND)
     late = rows[STREAM_TIME] >= rows[TS] + node.closes_ms[place]
     ledger.drop("late", int(late.sum()))
-    named = rows.filter(~late)
-    named = named.with_columns(position_names(named).alias(CONTRIBUTION), pl.lit(value=False).alias(_MATCHED))
-    return shaped(named, _stored(node.inputs[place]))
+    counting = rows.filter(~late).with_columns(pl.lit(value=False).alias(_MATCHED))
+    return shaped(counting.drop(CONTRIBUTION, strict=False), _stored(node.inputs[place]))
+
+
+def _together(held: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a side, the new ones each with a name that no other row has."""
+    return pl.concat([held, new.with_columns(position_names(new, held).alias(CONTRIBUTION))])
 
 
 def _prefixed(rows: pl.DataFrame, side: str) -> pl.DataFrame:

@@ -138,6 +138,11 @@ class HistoryJoin(_Lookup):
         """The stream's, on its way to the shard of the table's records."""
         return self.keying
 
+    @property
+    def gives_later(self) -> bool:
+        """Rows that wait come out when they have waited."""
+        return self.grace_ms > 0
+
     @cached_property
     def history_ms(self) -> int:
         """For how long earlier values are known, in milliseconds."""

@@ -161,6 +161,11 @@ class Node:
         return self.traits.clocked
 
     @property
+    def gives_later(self) -> bool:
+        """Whether it may give a row in a later micro-batch than that of the row's position."""
+        return False
+
+    @property
     def versions(self) -> tuple[Node, str] | None:
         """The records that a table's values come from and for how long they count, if it knows what it was before."""
         return None

@@ -130,3 +130,8 @@ class Process(Node):
     def clocked(self) -> bool:
         """Timers may."""
         return self.wall_clock
+
+    @property
+    def gives_later(self) -> bool:
+        """What a timer sends has the position of the row that set it."""
+        return self.on_timer is not None

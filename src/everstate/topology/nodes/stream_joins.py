@@ -40,6 +40,11 @@ class StreamJoin(Node):
     joiner: Function | None
     renamed: tuple[tuple[str, str], ...]
 
+    @property
+    def gives_later(self) -> bool:
+        """A pair comes with its second row and has the position of the later one; others come out when given up."""
+        return True
+
     @cached_property
     def before_ms(self) -> int:
         """How much earlier the right row may be."""

@@ -23,11 +23,13 @@ from everstate.kernels.operations.lookups.arrival import arriving, left_side, mo
 from everstate.kernels.operations.pairs import FOREIGN, RIGHT
 from everstate.kernels.operations.table_records import BY_TIME, as_records
 from everstate.kernels.pages.due_index import DUE, DueIndex
-from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, ORDER, PART, STREAM_TIME, SYSTEM, TOMBSTONE, TOPIC, TS, empty
+from everstate.kernels.positions import position_names
+from everstate.kernels.rows import CONTRIBUTION, KEY, ORDER, STREAM_TIME, SYSTEM, TOMBSTONE, TS, empty
 from everstate.topology.nodes import HistoryJoin
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
+    from everstate.kernels.pages.grouped_store import GroupedStore
     from everstate.kernels.pages.page_store import KeyedStore
     from everstate.kernels.pages.slices import Slices
     from everstate.kernels.shard import Shard
@@ -89,9 +91,9 @@ def _released(node: HistoryJoin, number: int, rows: pl.DataFrame, shard: Shard, 
     if not grace:
         return rows
     waits = pl.col(FOREIGN).is_not_null() & (pl.col(STREAM_TIME) < pl.col(TS) + grace)
-    new = _named(rows.filter(waits))
     index = DueIndex(shard.sliced(number, _DUE), max(1, grace // 4))
     store = shard.multi(number, _WAITING)
+    new = _named(rows.filter(waits), store)
     held = shaped(store.lookup(index.pop(now).alias(KEY).to_frame()), dict(new.schema))
     over = pl.col(TS) + grace <= now
     store.apply(new.filter(~over), held.filter(over).select(_NAME))
@@ -102,11 +104,10 @@ def _released(node: HistoryJoin, number: int, rows: pl.DataFrame, shard: Shard, 
     return pl.concat([rows.filter(~waits), given.select(rows.columns)])
 
 
-def _named(rows: pl.DataFrame) -> pl.DataFrame:
+def _named(rows: pl.DataFrame, store: GroupedStore) -> pl.DataFrame:
     """Rows that wait, each with a name that no other row has."""
-    position = [pl.col(name).cast(pl.String) for name in (TOPIC, PART, OFF)]
-    repeated = pl.int_range(pl.len()).over(KEY, TOPIC, PART, OFF).cast(pl.String)  # a flat_map gives several
-    return rows.with_columns(pl.concat_str(*position, repeated, separator="/").cast(pl.Binary).alias(CONTRIBUTION))
+    known = store.lookup(rows.select(KEY).unique())
+    return rows.with_columns(position_names(rows, known).alias(CONTRIBUTION))
 
 
 def _versions(

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from everstate.kernels.operations.windows.late import late_records
-from everstate.kernels.reasons import TOO_LATE, UNDATED
 from everstate.kernels.records.keys import encode_keys
-from everstate.kernels.rows import AFTER_ALL, CONTRIBUTION, KEY, ORDER, STREAM_TIME, TS
+from everstate.kernels.rows import CONTRIBUTION, KEY, ORDER, STREAM_TIME, TS
+from everstate.kernels.stream_time import timely
 from everstate.topology.nodes.windows import END, START
 
 if TYPE_CHECKING:
     from everstate.kernels.ledger import Ledger
-    from everstate.topology.nodes import Node, Spanned, Windowed
+    from everstate.topology.nodes import Spanned, Windowed
 
 #: When a window begins, in milliseconds.
 BEGIN: Final = "$begin"
@@ -31,28 +31,6 @@ LAST: Final = "$last"
 #: Prefix of the columns of a row that may turn out to be late.
 _ROW: Final = "$late:"
 _TIME: Final = pl.Datetime("us", "UTC")
-
-
-def timely(
-    node: Node, rows: pl.DataFrame, ledger: Ledger, *, time: str = TS, early: str = UNDATED, until: int = AFTER_ALL
-) -> pl.DataFrame:
-    """Rows whose time can be calculated with; the others are dead letters.
-
-    Args:
-        node: The node.
-        rows: Rows.
-        ledger: Takes the others.
-        time: The column that says it, in milliseconds.
-        early: What is said of a time before 1970.
-        until: From when on a time is none.
-    """
-    found = rows[time]
-    outside = (found < 0) | (found >= until)
-    if not outside.any():
-        return rows
-    bad = rows.filter(outside)
-    ledger.dead(bad, [early if at < 0 else TOO_LATE for at in bad[time]], node)
-    return rows.filter(~outside)
 
 
 def dated(node: Windowed, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:

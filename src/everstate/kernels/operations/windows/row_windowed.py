@@ -149,14 +149,15 @@ def _updated(number: int, rows: pl.DataFrame, shard: Shard, inside: _Inside) -> 
     before = slices.reached
     now = before if shard.frontier is None else max(before, shard.frontier)
     index = DueIndex(slices, max(1, node.gone_ms // 4))
-    new = _stored(inside, on_time(node, rows, shard.ledger))
-    require_open(node, new[TS] + node.close_ms, before)
-    groups = pl.concat([new[KEY], index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
+    rows = on_time(node, rows, shard.ledger)
+    require_open(node, rows[TS] + node.close_ms, before)
+    groups = pl.concat([rows[KEY], index.pop(now)]).unique(maintain_order=True).alias(KEY).to_frame()
     slices.reached = now
     if groups.is_empty():
         return empty(dict(node.schema.polars))
     store = shard.multi(number, _ROWS)
     held = shaped(store.lookup(groups), inside.stored)
+    new = _stored(inside, rows, held)
     was, _ = _windows(node, held, before)
     both = pl.concat([held, new])
     is_, both = _windows(node, both, before)
@@ -167,11 +168,11 @@ def _updated(number: int, rows: pl.DataFrame, shard: Shard, inside: _Inside) -> 
     return _given(inside, was, is_, (before, now), shard.ledger)
 
 
-def _stored(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
+def _stored(inside: _Inside, rows: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """Rows as they are kept; a position is a name that no other row has."""
     named = rows.with_columns(
         pl.col(CONTRIBUTION).alias(_FROM),
-        position_names(rows).alias(CONTRIBUTION),
+        position_names(rows, held).alias(CONTRIBUTION),
         pl.lit(value=False).alias(_COUNTED),
     )
     return shaped(named, inside.stored)

@@ -17,9 +17,10 @@ from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined
 from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.operations.windows.assign import BEGIN, bounded, placed, timely
+from everstate.kernels.operations.windows.assign import BEGIN, bounded, placed
 from everstate.kernels.reasons import BEFORE_1970
 from everstate.kernels.rows import OP
+from everstate.kernels.stream_time import timely
 from everstate.topology.nodes import TableWindowAggregate, TableWindowFold
 
 if TYPE_CHECKING:
