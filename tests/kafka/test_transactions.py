@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import pairwise
 
 import polars as pl
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from everstate.errors import LogUnavailableError, OffsetOutOfRangeError, TopicRecreatedError, UnsupportedError
+from everstate.errors import (
+    LogError,
+    LogUnavailableError,
+    OffsetOutOfRangeError,
+    TopicRecreatedError,
+    UnsupportedError,
+)
 from everstate.log import Copy, Cutover, TopicConfig, open_log
 from everstate.log.crash import Crash, crash_at, intercepted
 from everstate.log.kafka import clients, cutovers
@@ -186,6 +193,51 @@ def test_tombstones_may_have_been_dropped_only_for_who_was_away_too_long_and_fin
     assert log.tombstones_dropped({"orders": {0: 0}}, since_ms=0) == {}
     recently = int(log.read("orders", 0, 0)["ts"][0])
     assert log.tombstones_dropped({"orders": {0: 2}}, since_ms=recently) == {}
+
+
+def made(servers, topic, **settings):
+    """A topic that somebody has made with settings of his own."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    admin.create_topics([NewTopic(topic, 1, 1, config=settings)], operation_timeout=30)[topic].result(30)
+
+
+YEAR_MS = 31_536_000_000
+
+
+@pytest.mark.parametrize("followed_by", [0, pytest.param(300_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("value", "ahead_ms", "setting"),
+    [
+        (str(list(range(5_000))), 0, {"max.message.bytes": "5000"}),
+        ("1", YEAR_MS, {"message.timestamp.after.max.ms": "3600000"}),
+    ],
+    ids=["large", "ahead"],
+)
+def test_record_that_its_topic_never_takes_is_named_within_seconds_and_nothing_of_its_batch_is_published(
+    log, servers, value, ahead_ms, setting, followed_by
+):
+    made(servers, "strict", **setting)
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("a", "0")]}, 0))
+    rows = frame(("a", value), *[("b", "1")] * followed_by)
+    rows = rows.with_columns(pl.lit(int(time.time() * 1000) + ahead_ms).alias("ts"))
+    commit, staged = batch(log, lease, {"totals": [("a", "1")]}, 1)
+    began = time.monotonic()
+    with pytest.raises(LogError, match="topic 'strict' does not take a record") as refused:
+        log.commit(commit, [*staged, *log.stage_all("strict", rows)])
+    assert time.monotonic() - began < 60
+    assert f"--alter --topic strict --add-config {next(iter(setting))}=" in refused.value.hint
+    assert (values(log, "totals"), values(log, "strict")) == (["0"], [])
+    assert log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 1)).status == "committed"
+    assert values(log, "totals") == ["0", "1"]
+
+
+def test_record_of_some_megabytes_is_published_where_the_topic_takes_it(log, servers):
+    made(servers, "documents", **{"max.message.bytes": "8000000"})
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"documents": [("a", "x" * 3_000_000), ("b", "1")]}, 0))
+    assert [len(value) for value in values(log, "documents")] == [3_000_000, 1]
 
 
 def test_log_without_a_broker_says_so_within_seconds(monkeypatch):

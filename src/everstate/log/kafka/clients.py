@@ -204,6 +204,8 @@ class Clients:
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 262_144,
             "batch.num.messages": 50_000,
+            # How large a record may be is the topic's business.
+            "message.max.bytes": 1_000_000_000,
         }
         if transactional_id is not None:
             more |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
