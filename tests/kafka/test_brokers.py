@@ -61,3 +61,21 @@ def test_wait_for_the_open_transaction_of_a_process_that_was_lost_is_shown_and_e
     waited = "Waiting up to 90 s for an open transaction that has written to __everstate.service.commits"
     assert waited in caplog.text
     assert values(log, "totals") == ["1", "2"]
+
+
+def test_sign_of_life_does_not_wait_for_what_another_thread_waits_for(log, foreign):
+    lease = log.acquire("service")
+    journal = log._registry.journal("service")
+    foreign.begin_transaction()
+    foreign.produce(journal.topic, b"lost", b"lost", partition=0)
+    foreign.flush(10)
+    waiting = threading.Thread(target=journal.read, kwargs={"settled": True})
+    waiting.start()
+    try:
+        began = time.monotonic()
+        log.heartbeat(lease)
+        assert time.monotonic() - began < 20
+        assert waiting.is_alive()
+    finally:
+        foreign.abort_transaction(10)
+        waiting.join()

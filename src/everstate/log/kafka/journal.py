@@ -73,8 +73,9 @@ class Journal:
         Raises:
             LogUnavailableError: If one does not come to its end.
         """
+        # Outside of the guard: signs of life must not wait for what somebody else waits for.
+        end = self._end(settled=settled)
         with self._guard:
-            end = self._end(settled=settled)
             if end is not None and end > self._position:
                 first = self._position or (self._asked(OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED) or 0)
                 for frame in self._reader.scan(self.topic, {0: first}, {0: end}):
