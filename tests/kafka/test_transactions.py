@@ -20,7 +20,7 @@ from everstate.errors import (
 )
 from everstate.log import Copy, Cutover, TopicConfig, open_log
 from everstate.log.crash import Crash, crash_at, intercepted
-from everstate.log.kafka import clients, cutovers
+from everstate.log.kafka import clients, cutovers, private
 from tests.kafka.conftest import batch, frame, table, values
 
 pytestmark = [pytest.mark.kafka]
@@ -175,6 +175,25 @@ def test_private_table_of_many_batches_keeps_few_files_and_every_key(log, tmp_pa
     assert table(log, own)["k0"] == "corrected"
     assert "only49" not in table(log, own)
     assert "only48" in table(log, own)
+
+
+def test_private_table_whose_process_ended_while_it_was_deleted_is_no_table_and_goes_with_the_next_start(
+    log, tmp_path, monkeypatch
+):
+    log.create_topic("__everstate.built", TopicConfig(compact=True))
+    lease = log.acquire("service:build")
+    log.commit(*batch(log, lease, {"__everstate.built": [("a", "1")]}, 0, kind="closed"))
+
+    def ended(_):
+        raise Crash("renamed, and nothing more")
+
+    with monkeypatch.context() as patched, pytest.raises(Crash):
+        patched.setattr(private.shutil, "rmtree", ended)
+        log.delete_topic("__everstate.built")
+    assert log.topics(internal=True) == []
+    assert list((tmp_path / "staging" / "tables").iterdir())
+    log.acquire("service:build", take_over=True)
+    assert list((tmp_path / "staging" / "tables").iterdir()) == []
 
 
 def test_compact_is_refused_and_says_what_decides(log):
