@@ -15,12 +15,13 @@ from everstate.errors import (
     LogError,
     LogUnavailableError,
     OffsetOutOfRangeError,
+    TopicNotFoundError,
     TopicRecreatedError,
     UnsupportedError,
 )
 from everstate.log import Copy, Cutover, TopicConfig, open_log
 from everstate.log.crash import Crash, crash_at, intercepted
-from everstate.log.kafka import clients, cutovers, private
+from everstate.log.kafka import clients, cutovers, private, reading
 from tests.kafka.conftest import batch, frame, table, values
 
 pytestmark = [pytest.mark.kafka]
@@ -115,6 +116,18 @@ def test_records_that_retention_has_deleted_are_named_before_and_while_they_are_
     assert values(log, "events") == ["3", "4"]
 
 
+def test_topic_that_is_deleted_while_it_is_read_is_named_and_not_the_brokers(opened, monkeypatch):
+    monkeypatch.setattr(reading, "_PATIENCE_S", 2.0)
+    reader, other = opened(), opened()
+    reader.create_topic("orders", TopicConfig(partitions=2))
+    reader.append("orders", frame(*[(str(number), "1") for number in range(9)]))
+    ends = reader.end_offsets(["orders"])["orders"]
+    frames = reader._reader.scan("orders", {0: 0, 1: 0}, {number: end + 99 for number, end in ends.items()})
+    other.delete_topic("orders")
+    with pytest.raises(TopicNotFoundError, match="topic 'orders' does not exist"):
+        list(frames)
+
+
 @pytest.mark.parametrize("records", [1, 9])
 def test_split_of_a_topic_that_was_created_again_is_refused_whether_it_is_shorter_or_longer(opened, records):
     reader, other = opened(), opened()
@@ -187,9 +200,10 @@ def test_private_table_whose_process_ended_while_it_was_deleted_is_no_table_and_
     def ended(_):
         raise Crash("renamed, and nothing more")
 
-    with monkeypatch.context() as patched, pytest.raises(Crash):
+    with monkeypatch.context() as patched:
         patched.setattr(private.shutil, "rmtree", ended)
-        log.delete_topic("__everstate.built")
+        with pytest.raises(Crash):
+            log.delete_topic("__everstate.built")
     assert log.topics(internal=True) == []
     assert list((tmp_path / "staging" / "tables").iterdir())
     log.acquire("service:build", take_over=True)

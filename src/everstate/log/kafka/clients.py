@@ -35,6 +35,8 @@ _TRANSACTIONS: Final = "__transaction_state"
 _COPIES: Final = "transaction.state.log.replication.factor"
 #: Brokers that do not answer at all within so long are taken for unreachable.
 _FIRST_ANSWER_S: Final = 15.0
+#: A client that is refused tries again every second. What was heard longer ago has passed: a token was renewed.
+_DENIED_S: Final = 60.0
 
 
 @contextmanager
@@ -74,7 +76,7 @@ class Clients:
         self._idle: list[Consumer] = []
         self._known: dict[int, set[str]] = {}
         self._plain: Producer | None = None
-        self._denied: str | None = None
+        self._denied: tuple[float, str] | None = None
         self._transactional = False
 
     def _options(self, **more: Any) -> dict[str, Any]:
@@ -95,17 +97,17 @@ class Clients:
     def _heard(self, error: Any) -> None:
         """What a client says of its connections: a refused password is not worth waiting for."""
         if error.name() in {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}:
-            self._denied = error.str()
+            self._denied = time.monotonic(), error.str()
 
     def require_access(self) -> None:
-        """Stop if the brokers have refused the credentials.
+        """Stop if the brokers have refused the credentials lately.
 
         Raises:
             LogDeniedError: With what they said.
         """
-        if self._denied is not None:
+        if self._denied is not None and time.monotonic() < self._denied[0] + _DENIED_S:
             raise LogDeniedError(
-                f"the brokers at {self.servers} refuse this client: {self._denied}",
+                f"the brokers at {self.servers} refuse this client: {self._denied[1]}",
                 hint="Correct the credentials or certificates: EVERSTATE_KAFKA_CONFIG names their file, "
                 "EVERSTATE_KAFKA_SASL_PASSWORD and the like stand for single settings.",
             )

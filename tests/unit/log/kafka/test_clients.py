@@ -4,8 +4,9 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError
 
-from everstate.errors import LogError
+from everstate.errors import LogDeniedError, LogError
 from everstate.log.kafka import clients
 from everstate.log.kafka.clients import Clients, told
 from everstate.log.kafka.settings import ClientSettings
@@ -70,3 +71,14 @@ def test_few_copies_of_topics_are_told(copies, told_of, monkeypatch, caplog):
     monkeypatch.setattr(Topics, "described", lambda _, names: dict.fromkeys(names, described))
     Topics(connected(Admin(3, 3))).warn_of_few_copies(["one", "other"])
     assert (told_of in caplog.text) if told_of else caplog.text == ""
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED])
+def test_refused_credentials_count_for_as_long_as_a_client_that_is_refused_would_say_so_again(monkeypatch, code):
+    made = Clients("host:9092", ClientSettings({}))
+    made.require_access()
+    made._heard(KafkaError(code, "no such password"))
+    with pytest.raises(LogDeniedError, match="host:9092 refuse this client: no such password"):
+        made.require_access()
+    monkeypatch.setattr(clients, "_DENIED_S", 0.0)
+    made.require_access()
