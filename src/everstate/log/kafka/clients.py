@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from everstate.errors import LogDeniedError, LogError
+from everstate.errors import ConfigurationError, LogDeniedError, LogError
 from everstate.log.kafka.failures import naming
 
 if TYPE_CHECKING:
@@ -49,6 +49,19 @@ def told(text: str, *words: object) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def _configuring() -> Iterator[None]:
+    """Name settings that the client refuses as it is made: no broker was asked."""
+    try:
+        yield
+    except KafkaException as error:
+        raise ConfigurationError(
+            f"Kafka's client cannot be made with these settings: {error.args[0].str()}",
+            hint="Correct them: EVERSTATE_KAFKA_CONFIG names their file, EVERSTATE_KAFKA_SSL_CA_LOCATION and the like "
+            "stand for single settings, and win.",
+        ) from error
 
 
 class _Quiet:
@@ -122,7 +135,9 @@ class Clients:
         with self._guard:
             if self._admin is None:
                 self._denied = None
-                admin = AdminClient({k: v for k, v in self._options().items() if k != "allow.auto.create.topics"})
+                options = {k: v for k, v in self._options().items() if k != "allow.auto.create.topics"}
+                with _configuring():
+                    admin = AdminClient(options)
                 # A name that cannot be: all that is wanted is an answer.
                 self._ask(admin, "__everstate", _FIRST_ANSWER_S, f"no broker at {self.servers} answers")
                 self._admin = admin

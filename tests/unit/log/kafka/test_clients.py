@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError
 
-from everstate.errors import LogDeniedError, LogError
-from everstate.log.kafka import clients
+from everstate.errors import ConfigurationError, LogDeniedError, LogError
+from everstate.log.kafka import KafkaLog, clients
 from everstate.log.kafka.clients import Clients, told
 from everstate.log.kafka.settings import ClientSettings
 from everstate.log.kafka.topics import Topics
@@ -82,3 +82,22 @@ def test_refused_credentials_count_for_as_long_as_a_client_that_is_refused_would
         made.require_access()
     monkeypatch.setattr(clients, "_DENIED_S", 0.0)
     made.require_access()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"security.protocol": "nonsense"}, 'Invalid value "nonsense" for configuration property "security.protocol"'),
+        ({"security.protocol": "SSL", "ssl.ca.location": "/nowhere"}, "ssl.ca.location failed"),
+        ({"security.protocol": "SSL", "ssl.key.pem": "analytical-engine"}, "ssl.key.pem failed"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.username and sasl.password must be set"),
+    ],
+)
+@pytest.mark.parametrize("asked", ["topics", "has_topic", "create_topic"])
+def test_settings_that_the_client_refuses_are_named_whatever_is_asked_first(values, reason, asked):
+    log = KafkaLog("127.0.0.1:9", settings=ClientSettings(values))
+    with pytest.raises(ConfigurationError, match="cannot be made with these settings: ") as refused:
+        getattr(log, asked)(*([] if asked == "topics" else ["orders"]))
+    assert reason in refused.value.message
+    assert "analytical-engine" not in str(refused.value)
+    assert "EVERSTATE_KAFKA_CONFIG" in refused.value.hint
