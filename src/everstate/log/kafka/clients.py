@@ -9,9 +9,9 @@ import logging
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from everstate.errors import ConfigurationError, LogDeniedError, LogError
@@ -19,10 +19,13 @@ from everstate.log.kafka.failures import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from concurrent.futures import Future
 
     from everstate.log.kafka.settings import ClientSettings
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 #: How long a broker may take to answer a question.
 ASK_S: Final = 30.0
@@ -30,6 +33,8 @@ ASK_S: Final = 30.0
 TRANSACTION_MS: Final = 60_000
 #: Whoever waits for longer than this is told what for.
 _SLOW_S: Final = 3.0
+#: What is asked for is given up first, with what it waited for; a client that gives nothing up is left.
+_MARGIN_S: Final = 15.0
 #: What Kafka keeps of transactions; the first one creates it.
 _TRANSACTIONS: Final = "__transaction_state"
 _COPIES: Final = "transaction.state.log.replication.factor"
@@ -49,6 +54,14 @@ def told(text: str, *words: object) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def answer(future: Future[Answer]) -> Answer:
+    """What the brokers have answered; none at all is an error of Kafka's like the others."""
+    try:
+        return future.result(ASK_S + _MARGIN_S)
+    except TimeoutError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the brokers do not answer")) from error  # noqa: SLF001 - its name
 
 
 @contextmanager
@@ -257,7 +270,7 @@ class Clients:
         """A setting of a broker; None where it may not be asked for."""
         resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
         try:
-            found = self.admin().describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S)
+            found = answer(self.admin().describe_configs([resource], request_timeout=ASK_S)[resource])
         except KafkaException:
             return None
         return found[name].value if name in found else None

@@ -119,6 +119,11 @@ def named(error: KafkaException | KafkaError, what: str, *, topic: str | None = 
     return LogError(f"{what}: {cause.str()} ({cause.name()})", hint="See what the broker says of it.")
 
 
+def away(error: KafkaException, what: str) -> LogUnavailableError:
+    """The error for a topic that is there, although the client does not find it: none of its brokers leads it."""
+    return LogUnavailableError(f"{what}: {error.args[0].str()}", hint=_WAIT)
+
+
 def refusal(error: KafkaException, what: str, *, topic: str | None = None) -> EverstateError | None:
     """The error for what the brokers will refuse as often as it is tried; None if it may pass.
 

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
-from everstate.errors import ConfigurationError, LogDeniedError, LogError
+from everstate.errors import ConfigurationError, LogDeniedError, LogError, LogUnavailableError
 from everstate.log.kafka import KafkaLog, clients
 from everstate.log.kafka.clients import Clients, told
+from everstate.log.kafka.failures import named
 from everstate.log.kafka.settings import ClientSettings
 from everstate.log.kafka.topics import Topics
 
@@ -101,3 +103,11 @@ def test_settings_that_the_client_refuses_are_named_whatever_is_asked_first(valu
     assert reason in refused.value.message
     assert "analytical-engine" not in str(refused.value)
     assert "EVERSTATE_KAFKA_CONFIG" in refused.value.hint
+
+
+def test_answer_that_never_comes_is_an_error_of_kafkas(monkeypatch):
+    monkeypatch.setattr(clients, "ASK_S", 0.0)
+    monkeypatch.setattr(clients, "_MARGIN_S", 0.01)
+    with pytest.raises(KafkaException) as caught:
+        clients.answer(Future())
+    assert isinstance(named(caught.value, "it"), LogUnavailableError)
