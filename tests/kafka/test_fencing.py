@@ -171,10 +171,10 @@ def test_acquire_by_several_at_once_gives_each_token_once(opened):
 
 
 @pytest.fixture
-def lost(opened, monkeypatch):
+def lost(opened, monkeypatch, request):
     """A process elsewhere that has died in the middle of a transaction of its registry; the brokers end it in time."""
-    producer = Clients.producer
-    monkeypatch.setattr(Clients, "producer", lambda self, name=None: producer(self, name, timeout_ms=6_000))
+    producer, limit = Clients.producer, getattr(request, "param", 6_000)
+    monkeypatch.setattr(Clients, "producer", lambda self, name=None: producer(self, name, timeout_ms=limit))
     there = opened()
     there.create_topic("totals", TopicConfig(compact=True))
     lease = there.acquire("service", holder=ELSEWHERE)
@@ -188,12 +188,13 @@ def dies_in_a_cutover(log, lease):
         log.cutover(*difference(log, lease, (lease,)))
 
 
+@pytest.mark.parametrize("lost", [50_000], indirect=True)
 def test_holder_elsewhere_that_died_in_a_transaction_of_its_registry_is_found_and_replaced_at_once(lost, opened):
     here = opened()
     dies_in_a_cutover(*lost)
     began = time.monotonic()
     successor = here.acquire("service", take_over=True)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 40
     assert here.commit(*batch(here, successor, {"totals": [("a", "1")]}, 1)).status == "committed"
     assert values(here, "totals") == ["0", "1"]
 
