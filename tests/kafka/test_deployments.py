@@ -118,6 +118,10 @@ def test_batch_of_several_publishers_that_dies_is_finished_by_this_version_or_th
     [
         (TopicConfig(partitions=2, compact=True, append_time=True), r"time of each record(?s:.*)=CreateTime"),
         (TopicConfig(partitions=2), r"is not compacted(?s:.*)cleanup.policy=compact,retention.ms=-1"),
+        (
+            TopicConfig(partitions=2, compact=True, retention_ms=604_800_000),
+            r"also deletes by age(?s:.*)cleanup.policy=compact,retention.ms=-1",
+        ),
     ],
 )
 def test_output_topic_that_would_change_or_lose_what_is_published_is_refused_with_the_cure(

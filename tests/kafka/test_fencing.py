@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from everstate.errors import FencedError, LeaseHeldError
 from everstate.log import Cutover, Holder, TopicConfig, leasing
-from everstate.log.crash import Crash, intercepted
+from everstate.log.crash import Crash, crash_at, intercepted
 from everstate.log.kafka.clients import Clients
 from tests.kafka.conftest import batch, table, values
 
@@ -167,6 +168,67 @@ def test_acquire_by_several_at_once_gives_each_token_once(opened):
     with ThreadPoolExecutor(3) as pool:
         tokens = [token for found in pool.map(take, logs) for token in found]
     assert sorted(tokens) == list(range(1, 10))
+
+
+@pytest.fixture
+def lost(opened, monkeypatch, request):
+    """A process elsewhere that has died in the middle of a transaction of its registry; the brokers end it in time."""
+    producer, limit = Clients.producer, getattr(request, "param", 6_000)
+    monkeypatch.setattr(Clients, "producer", lambda self, name=None: producer(self, name, timeout_ms=limit))
+    there = opened()
+    there.create_topic("totals", TopicConfig(compact=True))
+    lease = there.acquire("service", holder=ELSEWHERE)
+    there.commit(*batch(there, lease, {"totals": [("a", "0")]}, 0))
+    yield there, lease
+    there.close()
+
+
+def dies_in_a_cutover(log, lease):
+    with intercepted(crash_at("log.cutover.inside_transaction")), pytest.raises(Crash):
+        log.cutover(*difference(log, lease, (lease,)))
+
+
+@pytest.mark.parametrize("lost", [50_000], indirect=True)
+def test_holder_elsewhere_that_died_in_a_transaction_of_its_registry_is_found_and_replaced_at_once(lost, opened):
+    here = opened()
+    dies_in_a_cutover(*lost)
+    began = time.monotonic()
+    successor = here.acquire("service", take_over=True)
+    assert time.monotonic() - began < 40
+    assert here.commit(*batch(here, successor, {"totals": [("a", "1")]}, 1)).status == "committed"
+    assert values(here, "totals") == ["0", "1"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lives", [True, False])
+def test_holder_elsewhere_whose_signs_of_life_an_open_transaction_hides_is_judged_by_all_of_them(
+    lost, opened, monkeypatch, lives
+):
+    monkeypatch.setattr(leasing, "HEARTBEAT_TIMEOUT_MS", 4_000)
+    there, lease = lost
+    here = opened()
+    dies_in_a_cutover(there, lease)
+    done = threading.Event()
+
+    def beat():
+        while not done.wait(0.3):
+            there.heartbeat(lease)
+
+    beating = threading.Thread(target=beat)
+    if lives:
+        beating.start()
+    try:
+        threading.Event().wait(5)
+        assert here.holder("service") == (ELSEWHERE if lives else None)
+        if lives:
+            with pytest.raises(LeaseHeldError, match="process 4711 on another-machine"):
+                here.acquire("service")
+        else:
+            assert here.acquire("service").token == lease.token + 1
+    finally:
+        done.set()
+        if lives:
+            beating.join()
 
 
 def test_holder_elsewhere_lives_as_long_as_it_gives_signs_by_the_brokers_clock(opened, monkeypatch):

@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
+from everstate.errors import LogUnavailableError
 from everstate.log import Cutover, TopicConfig, open_log
 from everstate.log.crash import intercepted
-from everstate.log.kafka import cutovers
+from everstate.log.kafka import clients, cutovers, journal, registry, topics, writer
 from everstate.log.kafka.writer import Transaction
 from scripts import kafka_broker
 from tests import brokers
@@ -91,4 +92,44 @@ def test_broker_that_is_killed_in_a_cutover_and_comes_back_gets_the_difference_o
     assert values(log, "totals") == ["1", "1", "2", "2", None]
     assert log.get_meta("service", "registry") == "g2"
     assert log.unfinished_cutover("service", "output") is None
+    log.close()
+
+
+def test_broker_that_answers_nothing_is_named_by_whatever_is_asked(own, tmp_path, monkeypatch):
+    for module in (clients, journal, registry, topics, writer):
+        monkeypatch.setattr(module, "ASK_S", 2.0)
+    monkeypatch.setattr(writer, "PATIENCE_S", 3.0)
+    broker, _ = own
+    log = open_log(f"kafka://{broker.address}", staging=tmp_path / "staging")
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.append("totals", frame(("a", "0")))
+    (part,) = log.splits("totals", 0, 0, 1, max_records=9)
+    made = batch(log, lease, {"totals": [("a", "1")]}, 0)
+    asked = [
+        log.topics,
+        lambda: log.has_topic("totals"),
+        lambda: log.describe("totals"),
+        lambda: log.create_topic("another"),
+        lambda: log.delete_topic("totals"),
+        lambda: log.end_offsets(["totals"]),
+        lambda: log.held_back(["totals"]),
+        lambda: log.read("totals", 0, 0),
+        lambda: log.read_split(part),
+        lambda: log.latest("totals"),
+        lambda: log.append("totals", frame(("b", "1"))),
+        lambda: log.commit(*made),
+        lambda: log.heartbeat(lease),
+        lambda: log.holder("service"),
+        lambda: log.metas("service"),
+        lambda: log.set_meta("service", "name", "value"),
+        lambda: log.set_meta("service", "name", "value", leases=[lease]),
+    ]
+    os.kill(broker.java, signal.SIGSTOP)
+    try:
+        for ask in asked:
+            with pytest.raises(LogUnavailableError):
+                ask()
+    finally:
+        os.kill(broker.java, signal.SIGCONT)
     log.close()

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -135,10 +136,15 @@ def test_missing_rights_are_named_with_the_commands(secure, opened):
     assert values(log, "guarded") == ["1"]
     with pytest.raises(LogDeniedError, match="kafka-acls"):
         log.append("guarded", frame(("a", "2")))
+    # The right to have transactions is none to write: that is told at once, too, not tried for minutes.
+    secure.allow(OTHER, ResourceType.TRANSACTIONAL_ID, AclOperation.ALL, "es/", ResourcePatternType.PREFIXED)
+    log, began = opened(secure.environment(EVERSTATE_KAFKA_SASL_USERNAME=OTHER)), time.monotonic()
+    with pytest.raises(LogDeniedError, match=r"Topic authorization failed(?s:.*)kafka-acls"):
+        log.append("guarded", frame(("a", "2")))
+    assert time.monotonic() - began < 60
     assert values(owner, "guarded") == ["1"]
     # What the error names is enough.
     secure.allow(OTHER, ResourceType.TOPIC, AclOperation.ALL)
-    secure.allow(OTHER, ResourceType.TRANSACTIONAL_ID, AclOperation.ALL, "es/", ResourcePatternType.PREFIXED)
     log = opened(secure.environment(EVERSTATE_KAFKA_SASL_USERNAME=OTHER))
     log.create_topic("fresh")
     lease = log.acquire("other-service")

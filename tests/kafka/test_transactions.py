@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import pairwise
 
 import polars as pl
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from everstate.errors import LogUnavailableError, OffsetOutOfRangeError, TopicRecreatedError, UnsupportedError
+from everstate.errors import (
+    LogError,
+    LogUnavailableError,
+    OffsetOutOfRangeError,
+    TopicNotFoundError,
+    TopicRecreatedError,
+    UnsupportedError,
+)
 from everstate.log import Copy, Cutover, TopicConfig, open_log
 from everstate.log.crash import Crash, crash_at, intercepted
-from everstate.log.kafka import clients, cutovers
+from everstate.log.kafka import clients, cutovers, private, reading
 from tests.kafka.conftest import batch, frame, table, values
 
 pytestmark = [pytest.mark.kafka]
@@ -108,6 +116,18 @@ def test_records_that_retention_has_deleted_are_named_before_and_while_they_are_
     assert values(log, "events") == ["3", "4"]
 
 
+def test_topic_that_is_deleted_while_it_is_read_is_named_and_not_the_brokers(opened, monkeypatch):
+    monkeypatch.setattr(reading, "_PATIENCE_S", 2.0)
+    reader, other = opened(), opened()
+    reader.create_topic("orders", TopicConfig(partitions=2))
+    reader.append("orders", frame(*[(str(number), "1") for number in range(9)]))
+    ends = reader.end_offsets(["orders"])["orders"]
+    frames = reader._reader.scan("orders", {0: 0, 1: 0}, {number: end + 99 for number, end in ends.items()})
+    other.delete_topic("orders")
+    with pytest.raises(TopicNotFoundError, match="topic 'orders' does not exist"):
+        list(frames)
+
+
 @pytest.mark.parametrize("records", [1, 9])
 def test_split_of_a_topic_that_was_created_again_is_refused_whether_it_is_shorter_or_longer(opened, records):
     reader, other = opened(), opened()
@@ -170,6 +190,26 @@ def test_private_table_of_many_batches_keeps_few_files_and_every_key(log, tmp_pa
     assert "only48" in table(log, own)
 
 
+def test_private_table_whose_process_ended_while_it_was_deleted_is_no_table_and_goes_with_the_next_start(
+    log, tmp_path, monkeypatch
+):
+    log.create_topic("__everstate.built", TopicConfig(compact=True))
+    lease = log.acquire("service:build")
+    log.commit(*batch(log, lease, {"__everstate.built": [("a", "1")]}, 0, kind="closed"))
+
+    def ended(_):
+        raise Crash("renamed, and nothing more")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(private.shutil, "rmtree", ended)
+        with pytest.raises(Crash):
+            log.delete_topic("__everstate.built")
+    assert log.topics(internal=True) == []
+    assert list((tmp_path / "staging" / "tables").iterdir())
+    log.acquire("service:build", take_over=True)
+    assert list((tmp_path / "staging" / "tables").iterdir()) == []
+
+
 def test_compact_is_refused_and_says_what_decides(log):
     log.create_topic("orders", TopicConfig(compact=True))
     assert not log.maintain("orders")
@@ -186,6 +226,51 @@ def test_tombstones_may_have_been_dropped_only_for_who_was_away_too_long_and_fin
     assert log.tombstones_dropped({"orders": {0: 0}}, since_ms=0) == {}
     recently = int(log.read("orders", 0, 0)["ts"][0])
     assert log.tombstones_dropped({"orders": {0: 2}}, since_ms=recently) == {}
+
+
+def made(servers, topic, **settings):
+    """A topic that somebody has made with settings of his own."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    admin.create_topics([NewTopic(topic, 1, 1, config=settings)], operation_timeout=30)[topic].result(30)
+
+
+YEAR_MS = 31_536_000_000
+
+
+@pytest.mark.parametrize("followed_by", [0, pytest.param(300_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("value", "ahead_ms", "setting"),
+    [
+        (str(list(range(5_000))), 0, {"max.message.bytes": "5000"}),
+        ("1", YEAR_MS, {"message.timestamp.after.max.ms": "3600000"}),
+    ],
+    ids=["large", "ahead"],
+)
+def test_record_that_its_topic_never_takes_is_named_within_seconds_and_nothing_of_its_batch_is_published(
+    log, servers, value, ahead_ms, setting, followed_by
+):
+    made(servers, "strict", **setting)
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("a", "0")]}, 0))
+    rows = frame(("a", value), *[("b", "1")] * followed_by)
+    rows = rows.with_columns(pl.lit(int(time.time() * 1000) + ahead_ms).alias("ts"))
+    commit, staged = batch(log, lease, {"totals": [("a", "1")]}, 1)
+    began = time.monotonic()
+    with pytest.raises(LogError, match="topic 'strict' does not take a record") as refused:
+        log.commit(commit, [*staged, *log.stage_all("strict", rows)])
+    assert time.monotonic() - began < 60
+    assert f"--alter --topic strict --add-config {next(iter(setting))}=" in refused.value.hint
+    assert (values(log, "totals"), values(log, "strict")) == (["0"], [])
+    assert log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 1)).status == "committed"
+    assert values(log, "totals") == ["0", "1"]
+
+
+def test_record_of_some_megabytes_is_published_where_the_topic_takes_it(log, servers):
+    made(servers, "documents", **{"max.message.bytes": "8000000"})
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"documents": [("a", "x" * 3_000_000), ("b", "1")]}, 0))
+    assert [len(value) for value in values(log, "documents")] == [3_000_000, 1]
 
 
 def test_log_without_a_broker_says_so_within_seconds(monkeypatch):

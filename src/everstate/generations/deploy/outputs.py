@@ -126,6 +126,11 @@ def require_fitting(topic: str, config: TopicConfig, *, table: bool) -> None:
             f"topic {topic!r} is to hold a table, but is not compacted: rows would go with age, or never",
             hint=f"{command} cleanup.policy=compact,retention.ms=-1",
         )
+    if table and config.replication is not None and config.retention_ms is not None:
+        raise LogError(
+            f"topic {topic!r} is to hold a table, but also deletes by age: rows would go that have long not changed",
+            hint=f"{command} cleanup.policy=compact,retention.ms=-1",
+        )
 
 
 def create_own_topics(unit: Unit, generation: Generation, log: Log) -> None:

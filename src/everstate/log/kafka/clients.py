@@ -9,20 +9,23 @@ import logging
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from everstate.errors import LogDeniedError, LogError
+from everstate.errors import ConfigurationError, LogDeniedError, LogError
 from everstate.log.kafka.failures import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from concurrent.futures import Future
 
     from everstate.log.kafka.settings import ClientSettings
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 #: How long a broker may take to answer a question.
 ASK_S: Final = 30.0
@@ -30,11 +33,15 @@ ASK_S: Final = 30.0
 TRANSACTION_MS: Final = 60_000
 #: Whoever waits for longer than this is told what for.
 _SLOW_S: Final = 3.0
+#: What is asked for is given up first, with what it waited for; a client that gives nothing up is left.
+_MARGIN_S: Final = 15.0
 #: What Kafka keeps of transactions; the first one creates it.
 _TRANSACTIONS: Final = "__transaction_state"
 _COPIES: Final = "transaction.state.log.replication.factor"
 #: Brokers that do not answer at all within so long are taken for unreachable.
 _FIRST_ANSWER_S: Final = 15.0
+#: A client that is refused tries again every second. What was heard longer ago has passed: a token was renewed.
+_DENIED_S: Final = 60.0
 
 
 @contextmanager
@@ -47,6 +54,27 @@ def told(text: str, *words: object) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def answer(future: Future[Answer]) -> Answer:
+    """What the brokers have answered; none at all is an error of Kafka's like the others."""
+    try:
+        return future.result(ASK_S + _MARGIN_S)
+    except TimeoutError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the brokers do not answer")) from error  # noqa: SLF001 - its name
+
+
+@contextmanager
+def _configuring() -> Iterator[None]:
+    """Name settings that the client refuses as it is made: no broker was asked."""
+    try:
+        yield
+    except KafkaException as error:
+        raise ConfigurationError(
+            f"Kafka's client cannot be made with these settings: {error.args[0].str()}",
+            hint="Correct them: EVERSTATE_KAFKA_CONFIG names their file, EVERSTATE_KAFKA_SSL_CA_LOCATION and the like "
+            "stand for single settings, and win.",
+        ) from error
 
 
 class _Quiet:
@@ -74,7 +102,7 @@ class Clients:
         self._idle: list[Consumer] = []
         self._known: dict[int, set[str]] = {}
         self._plain: Producer | None = None
-        self._denied: str | None = None
+        self._denied: tuple[float, str] | None = None
         self._transactional = False
 
     def _options(self, **more: Any) -> dict[str, Any]:
@@ -95,17 +123,17 @@ class Clients:
     def _heard(self, error: Any) -> None:
         """What a client says of its connections: a refused password is not worth waiting for."""
         if error.name() in {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}:
-            self._denied = error.str()
+            self._denied = time.monotonic(), error.str()
 
     def require_access(self) -> None:
-        """Stop if the brokers have refused the credentials.
+        """Stop if the brokers have refused the credentials lately.
 
         Raises:
             LogDeniedError: With what they said.
         """
-        if self._denied is not None:
+        if self._denied is not None and time.monotonic() < self._denied[0] + _DENIED_S:
             raise LogDeniedError(
-                f"the brokers at {self.servers} refuse this client: {self._denied}",
+                f"the brokers at {self.servers} refuse this client: {self._denied[1]}",
                 hint="Correct the credentials or certificates: EVERSTATE_KAFKA_CONFIG names their file, "
                 "EVERSTATE_KAFKA_SASL_PASSWORD and the like stand for single settings.",
             )
@@ -120,7 +148,9 @@ class Clients:
         with self._guard:
             if self._admin is None:
                 self._denied = None
-                admin = AdminClient({k: v for k, v in self._options().items() if k != "allow.auto.create.topics"})
+                options = {k: v for k, v in self._options().items() if k != "allow.auto.create.topics"}
+                with _configuring():
+                    admin = AdminClient(options)
                 # A name that cannot be: all that is wanted is an answer.
                 self._ask(admin, "__everstate", _FIRST_ANSWER_S, f"no broker at {self.servers} answers")
                 self._admin = admin
@@ -204,6 +234,8 @@ class Clients:
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 262_144,
             "batch.num.messages": 50_000,
+            # How large a record may be is the topic's business.
+            "message.max.bytes": 1_000_000_000,
         }
         if transactional_id is not None:
             more |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
@@ -238,7 +270,7 @@ class Clients:
         """A setting of a broker; None where it may not be asked for."""
         resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
         try:
-            found = self.admin().describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S)
+            found = answer(self.admin().describe_configs([resource], request_timeout=ASK_S)[resource])
         except KafkaException:
             return None
         return found[name].value if name in found else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +59,29 @@ _DENIED: Final = (
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
+_ALTER: Final = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --topic {topic} --add-config"
+_TOO_LARGE: Final = (
+    f"Let the topic take larger ones: {_ALTER} max.message.bytes=BYTES. Small records are sent together, up to a "
+    "million bytes of them, so it should be no less than that."
+)
+_ANY_TIME: Final = 2**63 - 1
+_OTHER_TIME: Final = (
+    "Its time is further from that of the broker's clock than the topic allows. Let it have any time: "
+    f"{_ALTER} message.timestamp.after.max.ms={_ANY_TIME},message.timestamp.before.max.ms={_ANY_TIME}"
+)
+_AGAINST_RULES: Final = (
+    "See what the rules of the topic or the cluster are; a compacted topic takes no record without key."
+)
+#: Why a broker does not take a record, and what helps; it will not take it the next time, either.
+_REFUSED: Final = {
+    KafkaError.MSG_SIZE_TOO_LARGE: _TOO_LARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE: _TOO_LARGE,
+    KafkaError.INVALID_TIMESTAMP: _OTHER_TIME,
+    KafkaError.INVALID_RECORD: _AGAINST_RULES,
+    KafkaError.POLICY_VIOLATION: _AGAINST_RULES,
+}
+#: How the client reports what a broker has refused.
+_REPORTED: Final = re.compile(r"ProduceRequest for (?P<topic>\S+) \[\d+\] .*? failed: (?P<why>.*?)(?: \(broker .*)?$")
 _WAIT: Final = "Nothing is lost: see that the brokers run and can be reached from here, then run it again."
 _RIGHTS: Final = (
     "Correct the credentials (EVERSTATE_KAFKA_CONFIG, EVERSTATE_KAFKA_SASL_PASSWORD and the like), or have the rights "
@@ -93,6 +117,30 @@ def named(error: KafkaException | KafkaError, what: str, *, topic: str | None = 
     if code in _AWAY:
         return LogUnavailableError(f"{what}: {cause.str()}", hint=_WAIT)
     return LogError(f"{what}: {cause.str()} ({cause.name()})", hint="See what the broker says of it.")
+
+
+def away(error: KafkaException, what: str) -> LogUnavailableError:
+    """The error for a topic that is there, although the client does not find it: none of its brokers leads it."""
+    return LogUnavailableError(f"{what}: {error.args[0].str()}", hint=_WAIT)
+
+
+def refusal(error: KafkaException, what: str, *, topic: str | None = None) -> EverstateError | None:
+    """The error for what the brokers will refuse as often as it is tried; None if it may pass.
+
+    Args:
+        error: What the client raised.
+        what: What was tried, in words that go on with a colon.
+        topic: The topic that it was about, if that is known.
+    """
+    code, cause = code_of(error), error.args[0]
+    if code in _DENIED:
+        return named(error, what)
+    if code not in _REFUSED:
+        return None
+    reported = _REPORTED.match(cause.str())
+    place, why = (reported["topic"], reported["why"]) if reported else (topic or "TOPIC", cause.str())
+    where = f"topic {place!r} does not take a record" if reported or topic else what
+    return LogError(f"{where}: {why}", hint=_REFUSED[code].format(topic=place))
 
 
 @contextmanager

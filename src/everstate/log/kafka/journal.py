@@ -15,8 +15,8 @@ from confluent_kafka.admin import OffsetSpec
 
 from everstate.errors import LogUnavailableError
 from everstate.log.descriptions import TopicConfig
-from everstate.log.kafka.clients import TRANSACTION_MS, told
-from everstate.log.kafka.failures import UNKNOWN_TOPIC, code_of, named
+from everstate.log.kafka.clients import ASK_S, TRANSACTION_MS, told
+from everstate.log.kafka.failures import UNKNOWN_TOPIC, away, code_of, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,8 +73,9 @@ class Journal:
         Raises:
             LogUnavailableError: If one does not come to its end.
         """
+        # Outside of the guard: signs of life must not wait for what somebody else waits for.
+        end = self._end(settled=settled)
         with self._guard:
-            end = self._end(settled=settled)
             if end is not None and end > self._position:
                 first = self._position or (self._asked(OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED) or 0)
                 for frame in self._reader.scan(self.topic, {0: first}, {0: end}):
@@ -121,9 +122,17 @@ class Journal:
         return end
 
     def _asked(self, spec: OffsetSpec, level: IsolationLevel) -> int | None:
-        try:
-            return self._reader.topics.asked([(self.topic, 0)], spec, level)[self.topic, 0]
-        except KafkaException as error:
-            if code_of(error) in UNKNOWN_TOPIC:
-                return None
-            raise named(error, f"topic {self.topic!r} cannot be read", topic=self.topic) from error
+        deadline = time.monotonic() + ASK_S
+        while True:
+            try:
+                return self._reader.topics.asked([(self.topic, 0)], spec, level)[self.topic, 0]
+            except KafkaException as error:
+                what = f"topic {self.topic!r} cannot be read"
+                if code_of(error) not in UNKNOWN_TOPIC:
+                    raise named(error, what, topic=self.topic) from error
+                # Also said of one that nobody leads at the moment, and that must never be taken for one without leases.
+                if not self._reader.topics.exists(self.topic):
+                    return None
+                if time.monotonic() > deadline:
+                    raise away(error, what) from error
+            time.sleep(_LOOK_S)

@@ -321,6 +321,7 @@ class KafkaLog:
         lease = self._registry.acquire(name, holder or leasing.this_process(), take_over=take_over)
         if self._staging is not None:
             staging.sweep(self._staging / "staged", self._commits.unsent(service_of(name)))
+            self._private.sweep()
         return lease
 
     def holder(self, name: str) -> Holder | None:

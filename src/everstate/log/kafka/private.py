@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -26,7 +27,7 @@ from everstate.log.durable import make_folder, replacing
 from everstate.log.kafka import staging
 from everstate.log.last_records import last_of_each_key, table_of
 from everstate.log.records import APPENDED, SCHEMA
-from everstate.schema.topic_names import check_topic_name
+from everstate.schema.topic_names import check_topic_name, is_internal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -155,7 +156,8 @@ class PrivateTables:
         """The names of all tables, sorted."""
         folders = self._root / "tables" if self._root is not None else None
         found = sorted(path.name for path in folders.iterdir()) if folders is not None and folders.is_dir() else []
-        return [name for name in found if self.find(name) is not None]
+        # What begins otherwise was being deleted when its process ended.
+        return [name for name in found if is_internal(name) and self.find(name) is not None]
 
     def _folder(self, name: str) -> Path | None:
         return None if self._root is None else self._root / "tables" / name
@@ -212,7 +214,14 @@ class PrivateTables:
         if folder is not None and folder.is_dir():
             gone = folder.with_name(f".{name}.{uuid4().hex}")
             folder.rename(gone)
-            shutil.rmtree(gone)
+            with suppress(FileNotFoundError):  # another process that starts sweeps it at the same time
+                shutil.rmtree(gone)
+
+    def sweep(self) -> None:
+        """Delete what is left of tables that were being deleted when their process ended."""
+        if self._root is not None and (self._root / "tables").is_dir():
+            for left in (self._root / "tables").glob(".*"):
+                shutil.rmtree(left, ignore_errors=True)
 
     def own(self, name: str, service: str) -> None:
         """Note whose commits decide about a table; before the first of them does."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, TopicPartition
 
-from everstate.errors import LogUnavailableError, TopicRecreatedError
+from everstate.errors import LogUnavailableError, TopicNotFoundError, TopicRecreatedError
 from everstate.log.checks import check_range, check_split_size, unknown_partition
 from everstate.log.descriptions import Split, TopicConfig
 from everstate.log.kafka.failures import UNKNOWN_TOPIC, named
@@ -94,8 +94,11 @@ class Reader:
                 good = self._taken(topic, found, left)
                 if found:
                     patience = time.monotonic() + _PATIENCE_S if good else patience
-                self.clients.require_access()
+                if not good:
+                    self.clients.require_access()
                 if time.monotonic() > patience:
+                    if not self.topics.exists(topic):
+                        raise TopicNotFoundError(topic)
                     raise LogUnavailableError(
                         f"topic {topic!r} could not be read: the brokers gave nothing for {_PATIENCE_S:.0f} s",
                         hint="Nothing is lost: see that the brokers run, then run it again.",

@@ -126,8 +126,9 @@ class Registry:
         if name == service:
             self._reader.topics.warn_of_few_copies([journal.topic for journal in journals])
         # A look first: who is refused should not have fenced the holder's producer before.
-        before = self._tenure(self.journal(service).read(), name)
-        leasing.granted(name, before, asking, self._now(name, before, asking), take_over=take_over)
+        if not take_over:
+            before, now_ms = self._judged(name, asking)
+            leasing.granted(name, before, asking, now_ms, take_over=False)
         writer = self.lease_writer(name)
         writer.drop()
         if self.journal(service).pending():
@@ -136,8 +137,7 @@ class Registry:
 
         def attempt(_fresh: bool) -> tuple[tuple[Tenure | None, Lease], Fill]:  # noqa: FBT001
             entries = self.journal(service).read(settled=True)
-            known = self._tenure(entries, name)
-            now_ms = self._now(name, known, asking)
+            known, now_ms = self._judged(name, asking)
             granted = leasing.granted(name, known, asking, now_ms, take_over=take_over)
             ids = _ids(entries, name) | {writer.identity}
 
@@ -189,10 +189,10 @@ class Registry:
 
     def holder(self, name: str, asking: Holder) -> Holder | None:
         """Who holds a lease and lives."""
-        tenure = self._tenure(self.journal(service_of(name)).read(), name)
+        tenure, now_ms = self._judged(name, asking)
         if tenure is None or not tenure.held:
             return None
-        return tenure.holder if leasing.lives(tenure, asking, self._now(name, tenure, asking)) else None
+        return tenure.holder if leasing.lives(tenure, asking, now_ms) else None
 
     def tenure(self, name: str) -> Tenure | None:
         """What is known of a lease."""
@@ -236,13 +236,20 @@ class Registry:
         heard = max(entry.at_ms, beat.at_ms) if beat is not None and alive else entry.at_ms
         return Tenure(found["token"], holder, heard, found["held"])
 
-    def _now(self, name: str, tenure: Tenure | None, asking: Holder) -> int:
-        """The broker's time, where that decides: a holder of this machine is asked for by its number."""
-        if tenure is None or tenure.holder.host == asking.host:
-            return wall_clock()
+    def _judged(self, name: str, asking: Holder) -> tuple[Tenure | None, int]:
+        """What decides about a lease: what is known of it, and what time it is.
+
+        That is the broker's where it matters: a holder of this machine is asked for by its number. Somebody's open
+        transaction hides signs of life, and the question itself; so it is waited for.
+        """
         service = service_of(name)
-        self._say(service, f"probe/{name}", b"{}")
-        return self.journal(service).read()[f"probe/{name}"].at_ms
+        tenure = self._tenure(self.journal(service).read(), name)
+        if tenure is None or not tenure.held or tenure.holder.host == asking.host:
+            return tenure, wall_clock()
+        probe = f"probe/{name}"
+        self._say(service, probe, b"{}")
+        entries = self.journal(service).read(settled=True)
+        return self._tenure(entries, name), entries[probe].at_ms
 
     # -- documents --------------------------------------------------------------------------------------------------
 

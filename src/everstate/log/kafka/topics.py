@@ -13,8 +13,8 @@ from confluent_kafka.admin import ConfigResource, NewTopic, OffsetSpec
 from everstate.errors import TopicExistsError, TopicNotFoundError
 from everstate.log.checks import check_config
 from everstate.log.descriptions import TopicConfig, TopicInfo
-from everstate.log.kafka.clients import ASK_S
-from everstate.log.kafka.failures import MOVING, UNKNOWN_TOPIC, code_of, named, naming
+from everstate.log.kafka.clients import ASK_S, answer
+from everstate.log.kafka.failures import MOVING, UNKNOWN_TOPIC, away, code_of, named, naming
 from everstate.schema.topic_names import check_topic_name, is_internal
 
 if TYPE_CHECKING:
@@ -62,12 +62,13 @@ class Topics:
         check_topic_name(name)
         check_config(name, config)
         admin = self.clients.admin()
-        brokers = len(admin.list_topics(topic=name, timeout=ASK_S).brokers)
+        with naming(f"topic {name!r} cannot be created"):
+            brokers = len(admin.list_topics(topic=name, timeout=ASK_S).brokers)
         replicas = config.replication or min(_REPLICAS, brokers)
         settings = {**kafka_settings(config, replicas), **(more or {})}
         wanted = NewTopic(name, config.partitions, replicas, config=settings)
         try:
-            admin.create_topics([wanted], operation_timeout=ASK_S)[name].result(ASK_S)
+            answer(admin.create_topics([wanted], operation_timeout=ASK_S, request_timeout=ASK_S)[name])
         except KafkaException as error:
             found = named(error, f"topic {name!r} cannot be created", topic=name)
             if not isinstance(found, TopicExistsError):
@@ -105,7 +106,8 @@ class Topics:
         """Delete a topic, and wait until it is gone."""
         check_topic_name(name)
         with naming(f"topic {name!r} cannot be deleted", topic=name):
-            self.clients.admin().delete_topics([name], operation_timeout=ASK_S)[name].result(ASK_S)
+            admin = self.clients.admin()
+            answer(admin.delete_topics([name], operation_timeout=ASK_S, request_timeout=ASK_S)[name])
         deadline = time.monotonic() + _SETTLING_S
         while self.exists(name) and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
@@ -129,7 +131,7 @@ class Topics:
         found = {}
         for name, future in futures.items():
             try:
-                found[name] = future.result(ASK_S)
+                found[name] = answer(future)
             except KafkaException as error:
                 if code_of(error) not in UNKNOWN_TOPIC:
                     raise named(error, f"topic {name!r} cannot be described", topic=name) from error
@@ -179,8 +181,12 @@ class Topics:
                 found = self.asked(places, spec, level)
             except KafkaException as error:
                 # Where a topic was created again, the client may still ask for the one before.
-                if code_of(error) not in UNKNOWN_TOPIC or time.monotonic() > deadline:
-                    raise named(error, f"the offsets of {', '.join(names)} cannot be read", topic=names[0]) from error
+                what = f"the offsets of {', '.join(names)} cannot be read"
+                if code_of(error) not in UNKNOWN_TOPIC:
+                    raise named(error, what, topic=names[0]) from error
+                if time.monotonic() > deadline:
+                    self._all(names)  # says so if one is gone
+                    raise away(error, what) from error
                 self.clients.forget()
                 time.sleep(_LOOK_S)
             else:
@@ -210,7 +216,7 @@ class Topics:
         while True:
             futures = self.clients.admin().list_offsets(asked, isolation_level=level, request_timeout=ASK_S)
             try:
-                return {(at.topic, at.partition): future.result(ASK_S).offset for at, future in futures.items()}
+                return {(at.topic, at.partition): answer(future).offset for at, future in futures.items()}
             except KafkaException as error:
                 if code_of(error) not in MOVING or time.monotonic() > deadline:
                     raise
@@ -224,7 +230,7 @@ class Topics:
         """Kafka's own settings of a topic."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         with naming(f"topic {name!r} cannot be described", topic=name):
-            found = self.clients.admin().describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S)
+            found = answer(self.clients.admin().describe_configs([resource], request_timeout=ASK_S)[resource])
         return {entry.name: entry.value for entry in found.values()}
 
     def id_of(self, name: str) -> str:

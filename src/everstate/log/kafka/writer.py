@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException
 from everstate.errors import LogUnavailableError
 from everstate.log.crash import Crash
 from everstate.log.kafka.clients import ASK_S, TRANSACTION_MS, told
-from everstate.log.kafka.failures import named
+from everstate.log.kafka.failures import code_of, named, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +44,8 @@ GENERATION: Final = "es-generation"
 PATIENCE_S: Final = 120.0
 _AGAIN_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 10.0
+_REPORTS_S: Final = 1.0
+_LOOK_S: Final = 0.01
 _CHANCE: Final = random.SystemRandom()
 
 
@@ -174,7 +176,7 @@ class Writer:
             producer.begin_transaction()
             fill(transaction)
         except KafkaException as error:
-            raise UnsettledError(str(error.args[0])) from error
+            raise self._failure(producer, _reason(producer, error)) from error
         except Crash:
             self.drop()  # as a kill would: whoever takes the id next undoes what is pending
             raise
@@ -196,15 +198,39 @@ class Writer:
                     continue
                 if cause.txn_requires_abort():
                     self._abort(producer)
-                raise UnsettledError(str(cause)) from error
+                raise self._failure(producer, error) from error
             else:
                 return
 
+    def _failure(self, producer: Producer, error: KafkaException) -> Exception:
+        """What a transaction that was not committed means: to begin again and look, or that it is of no use."""
+        found = refusal(error, f"what {self.identity!r} writes is refused")
+        if found is None:
+            return UnsettledError(str(error.args[0]))
+        self._abort(producer)
+        self.drop()
+        return found
+
     def _abort(self, producer: Producer) -> None:
+        # The client ends a transaction only when all reports have been fetched, and does not fetch them by itself.
+        producer.purge()
+        deadline = time.monotonic() + _REPORTS_S
+        while len(producer) and time.monotonic() < deadline:
+            producer.poll(_LOOK_S)
         try:
             producer.abort_transaction(ASK_S)
         except KafkaException:
             self.drop()
+
+
+def _reason(producer: Producer, error: KafkaException) -> KafkaException:
+    """Why a transaction takes nothing more, where the client has only said that it does not."""
+    if code_of(error) == KafkaError._STATE:  # noqa: SLF001 - the client's own names begin so
+        try:
+            producer.begin_transaction()  # cannot be, and says why
+        except KafkaException as found:
+            return found
+    return error
 
 
 class Transaction:
@@ -255,6 +281,11 @@ class Transaction:
                 if time.monotonic() > deadline:
                     raise UnsettledError(f"records for topic {topic!r} do not get through") from None
                 self._producer.poll(_AGAIN_S)
+            except KafkaException as error:
+                found = refusal(error, "a record cannot be sent", topic=topic)
+                if found is not None:
+                    raise found from error
+                raise
             else:
                 return
 

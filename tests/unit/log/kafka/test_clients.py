@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from everstate.errors import LogError
-from everstate.log.kafka import clients
+from everstate.errors import ConfigurationError, LogDeniedError, LogError, LogUnavailableError
+from everstate.log.kafka import KafkaLog, clients
 from everstate.log.kafka.clients import Clients, told
+from everstate.log.kafka.failures import named
 from everstate.log.kafka.settings import ClientSettings
 from everstate.log.kafka.topics import Topics
 
@@ -70,3 +73,41 @@ def test_few_copies_of_topics_are_told(copies, told_of, monkeypatch, caplog):
     monkeypatch.setattr(Topics, "described", lambda _, names: dict.fromkeys(names, described))
     Topics(connected(Admin(3, 3))).warn_of_few_copies(["one", "other"])
     assert (told_of in caplog.text) if told_of else caplog.text == ""
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED])
+def test_refused_credentials_count_for_as_long_as_a_client_that_is_refused_would_say_so_again(monkeypatch, code):
+    made = Clients("host:9092", ClientSettings({}))
+    made.require_access()
+    made._heard(KafkaError(code, "no such password"))
+    with pytest.raises(LogDeniedError, match="host:9092 refuse this client: no such password"):
+        made.require_access()
+    monkeypatch.setattr(clients, "_DENIED_S", 0.0)
+    made.require_access()
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"security.protocol": "nonsense"}, 'Invalid value "nonsense" for configuration property "security.protocol"'),
+        ({"security.protocol": "SSL", "ssl.ca.location": "/nowhere"}, "ssl.ca.location failed"),
+        ({"security.protocol": "SSL", "ssl.key.pem": "analytical-engine"}, "ssl.key.pem failed"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.username and sasl.password must be set"),
+    ],
+)
+@pytest.mark.parametrize("asked", ["topics", "has_topic", "create_topic"])
+def test_settings_that_the_client_refuses_are_named_whatever_is_asked_first(values, reason, asked):
+    log = KafkaLog("127.0.0.1:9", settings=ClientSettings(values))
+    with pytest.raises(ConfigurationError, match="cannot be made with these settings: ") as refused:
+        getattr(log, asked)(*([] if asked == "topics" else ["orders"]))
+    assert reason in refused.value.message
+    assert "analytical-engine" not in str(refused.value)
+    assert "EVERSTATE_KAFKA_CONFIG" in refused.value.hint
+
+
+def test_answer_that_never_comes_is_an_error_of_kafkas(monkeypatch):
+    monkeypatch.setattr(clients, "ASK_S", 0.0)
+    monkeypatch.setattr(clients, "_MARGIN_S", 0.01)
+    with pytest.raises(KafkaException) as caught:
+        clients.answer(Future())
+    assert isinstance(named(caught.value, "it"), LogUnavailableError)
