@@ -162,7 +162,7 @@ def _functions(
             fn = fn()
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises
             raise FunctionError(
-                f"process: {fn.__name__}() cannot be made: {type(error).__name__}: {error}",
+                f"process: {fn.__name__}() cannot be created: {type(error).__name__}: {error}",
                 location=location,
                 hint=f"Pass an instance: process({fn.__name__}(...))",
             ) from None

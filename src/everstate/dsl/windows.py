@@ -135,7 +135,7 @@ def duration(name: str, given: object, location: Location | None, *, least: int 
             length = -1
     if length < least:
         raise DefinitionError(
-            f"{name}={shown(given)} is not a length of time",
+            f"{name}={shown(given)} is not a duration",
             location=location,
             hint=f"Write a number and a unit, such as {name}='5m', '1h30m' or '500ms', or pass a timedelta.",
         )

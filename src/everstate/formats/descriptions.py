@@ -87,7 +87,7 @@ class Protobuf:
             raise SchemaError(
                 f"Protobuf: {message!r} is not a class of a message",
                 location=caller(),
-                hint="Give the class that protoc has generated: es.Protobuf(orders_pb2.Order)",
+                hint="Pass the class that protoc has generated: es.Protobuf(orders_pb2.Order)",
             )
         _check_address(registry)
         # By value: a worker has neither the module nor its place in the pool of descriptors.

@@ -83,7 +83,7 @@ def paragraphs(
     if plan.changes:
         yield BLANK
         if any(not preview.kept for preview in plan.previews):
-            yield sentence("This preview was small, so nothing of it is kept: the run recalculates.")
+            yield sentence("This preview was small, so none of it is kept: the run recalculates.")
         yield from _cost(plan, doing=doing)
         for hint in dict.fromkeys(concern.hint for concern in concerns):
             yield sentence(*with_commands(hint, Style.WARNING))
@@ -204,7 +204,7 @@ def _cost(plan: Plan, *, doing: bool) -> Iterator[Paragraph]:
     elif len(times) == len(long):
         how = f"{word} about {duration(sum(times))} at the rates measured here before{start}"
     else:
-        how = "the time is not known yet: no recalculation of this size was measured here"
+        how = "the time is not known: no recalculation of this size was measured here yet"
     joint = "; " if long and len(times) < len(long) else ", which "
     yield sentence(f"Cost: {counted(records, 'record')} to read{joint}{how}.")
 

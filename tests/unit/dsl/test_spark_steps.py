@@ -74,7 +74,7 @@ WRONG = {
     "another word": (lambda app, orders: orders.from_spark(read_orders, on_change="migrate"), "on_change"),
     "to_spark without an output": (
         lambda app, orders: orders.to_spark(write_totals),
-        r"to_spark\(\) belongs directly to an output",
+        r"to_spark\(\) belongs directly on an output",
     ),
     "to_spark twice": (
         lambda app, orders: totals_of(orders).to_spark(write_totals).to_spark(write_totals),
