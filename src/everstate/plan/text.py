@@ -204,7 +204,7 @@ def _cost(plan: Plan, *, doing: bool) -> Iterator[Paragraph]:
     elif len(times) == len(long):
         how = f"{word} about {duration(sum(times))} at the rates measured here before{start}"
     else:
-        how = "the time is not known: no recalculation of this size was measured here yet"
+        how = "the time is not known yet: no recalculation of this size was measured here"
     joint = "; " if long and len(times) < len(long) else ", which "
     yield sentence(f"Cost: {counted(records, 'record')} to read{joint}{how}.")
 

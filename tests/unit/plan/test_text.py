@@ -181,6 +181,6 @@ def test_text_of_a_migration_says_what_proves_it_and_what_follows_if_it_does_not
         "      The state of generation 3 is converted, and a sample of its keys is recalculated to check it; then "
         "what differs is published. If the sample disagrees, the whole output is recalculated.\n"
         "\n"
-        "Cost: 500,000 records to read; the time is not known: no recalculation of this size was measured here yet.\n"
+        "Cost: 500,000 records to read; the time is not known yet: no recalculation of this size was measured here.\n"
         "Plan: 1 to migrate. Apply it: everstate run SERVICE.py"
     )
