@@ -47,11 +47,11 @@ def test_table_source_may_be_fed():
 WRONG = {
     "from_spark after a step": (
         lambda app, orders: orders.filter(es.col("amount") > 0).from_spark(read_orders),
-        r"from_spark\(\) belongs directly to a source",
+        r"from_spark\(\) belongs directly on a source",
     ),
     "from_spark at an output": (
         lambda app, orders: totals_of(orders).from_spark(read_orders),
-        r"from_spark\(\) belongs directly to a source",
+        r"from_spark\(\) belongs directly on a source",
     ),
     "from_spark twice": (
         lambda app, orders: orders.from_spark(read_orders).from_spark(read_orders),
