@@ -103,8 +103,7 @@ def declare(
     """Say what a function reads besides its arguments; without it, such a function is refused.
 
     The declaration becomes part of the output's fingerprint: a file whose content has changed, a different value of an
-    environment variable or a different version is a change to the service. Everything the function calls is covered,
-    too.
+    environment variable or a different version is a change to the service. Whatever it calls is covered, too.
 
     Example:
         >>> import everstate as es
@@ -118,8 +117,7 @@ def declare(
         files: The files and folders that it reads.
         network: What it uses the network for, in words: change them when the answers change.
         environment: The environment variables that it reads.
-        version: The version of anything that cannot be seen at all, such as a program that it starts or a function
-            without source.
+        version: The version of what cannot be seen at all, such as a program that it starts, or code without source.
         pure: Packages, modules or functions that are refused although you know that they depend on their arguments
             alone, such as `["scipy.special"]`. The versions of packages are part of the fingerprint anyway.
     """
