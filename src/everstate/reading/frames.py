@@ -53,14 +53,15 @@ def read_table(  # noqa: PLR0913 - the arguments of `Service.table`, and where
 
     Args:
         topic: The topic.
-        log: Where it is: a folder or an open log. By default `EVERSTATE_LOG`, the service's own, or `./.everstate`.
+        log: Where it is: a folder, `kafka://host:9092` or an open log. By default `EVERSTATE_LOG`, the service's own,
+            or `./.everstate`.
         service: A service that reads or writes the topic: columns and key are as it declares them.
         schema: The value's columns, as for `Service.table`. Without it and a service they are inferred from the
             records, and the key is the column `key`.
         key: The key's column or columns, if there is a schema.
         key_type: The key's type, if the schema does not name the key column.
         key_format: How keys are written: "text" or "number".
-        format: "json", "string" or "bytes", where there is a schema.
+        format: If there is a schema: "json", "string", "bytes", "number", `es.Avro()` or `es.Protobuf(Message)`.
         metadata: Add `$timestamp`, `$partition` and `$offset`.
         bad: What happens if a record cannot be decoded: "error", or "skip" to leave it out with a warning that says how
             many.
@@ -117,7 +118,7 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
         key: The key's column or columns.
         key_type: The key's type.
         key_format: "text" or "number".
-        format: "json", "string" or "bytes".
+        format: As for `read_table`.
         start: The first time (a datetime; text such as "2024-05-01 10:00" in UTC, or "2h" for two hours ago), or the
             first offset: a number for every partition, or a dict by partition.
         end: Likewise, the time or offset before which it ends.
