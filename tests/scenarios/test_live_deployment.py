@@ -150,7 +150,7 @@ def test_new_version_beside_a_live_one_takes_over_and_the_old_process_is_told(li
     live.until(lambda: live.active() == 2, new)
     code, output = live.ended(old)
     assert code == 0, output
-    assert f"Process {new.pid} now runs service live in the place of this one" in output
+    assert f"Process {new.pid} now runs service live in place of this one" in output
     assert "error" not in output
     assert "Traceback" not in output
     live.send(20)
@@ -196,7 +196,7 @@ def test_suspended_old_process_that_wakes_up_after_the_takeover_publishes_nothin
     os.kill(old.pid, signal.SIGCONT)
     code, output = live.ended(old)
     assert code == 0, output
-    assert "in the place of this one" in output
+    assert "in place of this one" in output
     live.send(20)
     live.until(live.shows(2), new)
     assert live.stop(new)[0] == 0
@@ -231,7 +231,7 @@ def test_two_deployers_at_once_end_with_the_later_version(live):
     new = live.start(3)
     code, output = live.ended(slow)
     assert code == 0, output
-    assert f"Process {new.pid} now deploys service live in the place of this one" in output
+    assert f"Process {new.pid} now deploys service live in place of this one" in output
     live.until(live.shows(3), new)
     assert live.ended(old)[0] == 0
     assert live.stop(new)[0] == 0

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 LogOption = Annotated[
     str | None,
     typer.Option(
-        "--log", metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else the project's, else ./.everstate."
+        "--log",
+        metavar="LOG",
+        help="A folder, or kafka://host:9092; by default EVERSTATE_LOG, the log of the project, or ./.everstate.",
     ),
 ]
 
@@ -45,7 +47,7 @@ def require_log(choice: LogChoice) -> str:
     address = choice.address
     if "://" not in address and not Path(address).is_dir():
         raise ConfigurationError(
-            f"there is no log at {Path(address).absolute()}, looked for because {choice.why}",
+            f"there is no log at {Path(address).absolute()}, where {choice.why}",
             hint="Name its folder with --log PATH or EVERSTATE_LOG, or create one: everstate topic create TOPIC",
         )
     return address

@@ -96,7 +96,7 @@ def main() -> None:
                 f"unexpected {type(error).__name__}: {error}",
                 location=_innermost(error),
                 hint=(
-                    "Please report this: it should have a message of its own. Set EVERSTATE_TRACEBACK=1 to see where "
+                    "Please report this: it should have its own message. Set EVERSTATE_TRACEBACK=1 to see where "
                     "it comes from."
                 ),
             )

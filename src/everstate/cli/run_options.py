@@ -23,7 +23,7 @@ def _setting(*names: str, **more: Any) -> Any:
 DryRun = Annotated[bool, _change("--dry-run", help="Print the plan and stop.")]
 Unasked = Annotated[
     bool,
-    _change("--yes", help="Ask nothing: what has to be approved waits for --approve, as it does without a terminal."),
+    _change("--yes", help="Do not ask: cutovers that need approval wait for --approve, as they do without a terminal."),
 ]
 Approve = Annotated[bool, _change("--approve", help="Let cutovers remove what they need to.")]
 
@@ -41,7 +41,7 @@ class PlanOptions:
     keep_topic: Annotated[
         bool, _change("--keep-topic", help="Keep the topics of outputs that are no longer declared.")
     ] = False
-    shards: Annotated[int | None, _change(help="Shards per output; by default what it has.")] = None
+    shards: Annotated[int | None, _change(help="Shards per output; by default as many as it has.")] = None
     effects: Annotated[bool, _change("--effects", help="Let side effects happen during a recalculation, too.")] = False
 
 
@@ -66,9 +66,9 @@ class SettingOptions:
 
     scratch_dir: Annotated[Path | None, _setting(metavar="PATH", help="Where RocksDB keeps its working files.")] = None
     trigger: Annotated[float | None, _setting(help="Seconds between two micro-batches.")] = None
-    max_records: Annotated[int | None, _setting(help="Most records in a micro-batch.")] = None
+    max_records: Annotated[int | None, _setting(help="Maximum number of records in a micro-batch.")] = None
     recalculation_records: Annotated[
-        int | None, _setting(help="Most records in a micro-batch while a generation is built.")
+        int | None, _setting(help="Maximum number of records in a micro-batch while a generation is built.")
     ] = None
     master: Annotated[
         str | None, _setting(metavar="URL", help="A standalone Spark cluster to run on: spark://host:7077.")
@@ -77,4 +77,6 @@ class SettingOptions:
     memory: Annotated[str | None, _setting(metavar="SIZE", help="Memory for each of Spark's Java processes.")] = None
     log_level: Annotated[str | None, _setting(metavar="LEVEL", help="How much Spark reports.")] = None
     publishers: Annotated[int | None, _setting(help="Tasks that send a large micro-batch to Kafka.")] = None
-    full_compiler: Annotated[bool | None, _setting("--full-compiler", help="Start slower, run a little faster.")] = None
+    full_compiler: Annotated[
+        bool | None, _setting("--full-compiler", help="Start more slowly, run a little faster.")
+    ] = None

@@ -60,7 +60,7 @@ def service_name(target: Path | str | None) -> str:
             hint="Name the service: package.module:app, or its file. In a project, everstate.toml names it: see "
             "everstate init --help",
         )
-    listed = f"Say which one: {', '.join(names)}." if names else f"Name it, or write it into [{SERVICES}] there."
+    listed = f"Say which one: {', '.join(names)}." if names else f"Name it, or add it to [{SERVICES}] there."
     what = "several services" if names else "no service"
     raise DefinitionError(f"no service is named, and {project.place()} names {what}", hint=listed)
 
@@ -99,9 +99,9 @@ def _named(target: Target, module: ModuleType, services: Mapping[str, Service]) 
     by_name = {one.name: one for one in services.values()}
     found = thing if isinstance(thing, Service) else by_name.get(name)
     if found is None:
-        what = "nothing called" if thing is None else "no service, but something else, called"
+        what = "nothing called" if thing is None else "something other than a service called"
         raise DefinitionError(
-            f"{target.place} has {what} {name!r}", hint=f"The services there are: {_listed(target, services)}."
+            f"{target.place} has {what} {name!r}", hint=f"Its services are: {_listed(target, services)}."
         )
     return found
 
@@ -175,7 +175,9 @@ def _cure(error: BaseException) -> str:
     if isinstance(error, ImportError) and "relative import" in str(error):
         return "The file is not in a package: put an empty __init__.py next to it, or import its neighbours by name."
     if isinstance(error, SystemExit):
-        return "A service file only defines the service; put what ends the program under: if __name__ == '__main__':"
+        return (
+            "A service file only defines the service; put code that ends the program under: if __name__ == '__main__':"
+        )
     return "Correct the file at this line; to see more, run it with Python itself."
 
 

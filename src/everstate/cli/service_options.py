@@ -36,7 +36,9 @@ ServiceName = Annotated[
 LogPath = Annotated[
     str | None,
     typer.Option(
-        "--log", metavar="PATH", help="The log's folder; else EVERSTATE_LOG, else the project's, else ./.everstate."
+        "--log",
+        metavar="LOG",
+        help="A folder, or kafka://host:9092; by default EVERSTATE_LOG, the log of the project, or ./.everstate.",
     ),
 ]
 Assignments = Annotated[

@@ -27,5 +27,5 @@ def _installed(distribution: str) -> str:
 
 
 VersionOption = Annotated[
-    bool, typer.Option("--version", help="Print the version, and end.", is_eager=True, callback=_print)
+    bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print)
 ]

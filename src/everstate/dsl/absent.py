@@ -202,7 +202,7 @@ _SERVICE: Final = (
         "createtopic topic",
         (
             "Name the topic where it is read or written: app.stream('topic', schema=...), flow.to('topic'); "
-            "it is created if need be."
+            "it is created if necessary."
         ),
     ),
     ("addoutput getproducer output produce sink to", "Outputs are declared on what is published: flow.to('topic')"),

@@ -99,7 +99,7 @@ class Flow(Guiding, Displayed):
         return self._with(operations.extended(self.node, columns, named, caller()))
 
     def rename(self, names: Mapping[str, str]) -> Self:
-        """Give columns other names, `{"old": "new"}`; a key column too."""
+        """Give columns new names, `{"old": "new"}`; key columns, too."""
         return self._with(operations.renamed(self.node, names, caller()))
 
     def drop(self, *names: str) -> Self:
@@ -107,7 +107,7 @@ class Flow(Guiding, Displayed):
         return self._with(operations.dropped(self.node, names, caller()))
 
     def map(self, fn: Callable[..., Any], schema: object | None = None) -> Self:
-        """Put the result of a Python function in the place of each row's value. The key stays.
+        """Replace each row's value with the result of a Python function. The key stays.
 
         The function gets a dict of all columns, key included (the bare value where the schema is scalar), and must give
         the same result for the same row: on a table it runs again on the old row to take back what it gave. A row for
@@ -115,7 +115,7 @@ class Flow(Guiding, Displayed):
 
         Args:
             fn: row -> value.
-            schema: What it returns, as for a source; else the function's return annotation.
+            schema: What it returns, as for a source; by default the function's return annotation.
         """
         return self._with(operations.mapped(self.node, fn, schema, caller()))
 
@@ -143,9 +143,9 @@ class Flow(Guiding, Displayed):
         name: str | None = None,
         **named: str | pl.Expr,
     ) -> Self:
-        """Give the rows another key; the old key's columns stay as columns of the value.
+        """Give the rows a different key; the old key's columns stay as columns of the value.
 
-        On a table several old keys may map to one new key: the one with the highest (timestamp, old key) shows, and
+        On a table several old keys may map to one new key: the one with the highest (timestamp, old key) wins, and
         deleting it brings the next one back. Rows whose new key is null are dropped and counted.
 
         Args:
@@ -190,8 +190,8 @@ class Flow(Guiding, Displayed):
     ) -> Self:
         """Declare an output: its own query, state and versions. Returns what is on the topic, to build on.
 
-        A table is published as its changelog: at most one record a key and micro-batch, none where the value did not
-        change, a tombstone where the key has gone. The topic is created if need be.
+        A table is published as its changelog: at most one record per key and micro-batch, none where the value did not
+        change, a tombstone where the key has gone. The topic is created if necessary.
 
         Args:
             topic: The topic, and the output's name.
@@ -199,15 +199,15 @@ class Flow(Guiding, Displayed):
             format: How values are written: "json", "string", "bytes" or "number" for a scalar schema, `es.Avro()` or
                 `es.Protobuf(Message)`.
             on_change: What a new version does: "recalculate" the output from the history of its sources and publish
-                what differs; "continue" with the state that there is, so that only new records meet the new logic; or
-                "migrate" that state: columns that a source has got are null in it, the functions given as `migrate=`
-                convert what is the user's own, and results are derived again. A sample of keys is recalculated first;
-                if it does not agree, or where state cannot be converted, the output is recalculated.
+                what differs; "continue" with the existing state, so that only new records meet the new logic; or
+                "migrate" that state: columns that a source has gained are null in it, the functions given as `migrate=`
+                convert the user's own values, and results are derived again. A sample of keys is recalculated first; if
+                it does not agree, or if state cannot be converted, the output is recalculated.
             sides: The topic of each side of a processor before it, by name; None for one that goes nowhere. They are
                 streams, keyed like the processor's rows, with as many partitions as this output, and each micro-batch
                 is committed on all of them or on none.
-            key_format: How keys of windows are written: "text", as all keys are, or "kafka-windowed", as
-                Kafka Streams does: the group's key, then the bounds; a group's windows lie in one partition.
+            key_format: How keys of windows are written: "text", as all keys are, or "kafka-windowed", as Kafka Streams
+                does: the group's key, then the bounds; all windows of a group are in one partition.
         """
         node = self.service.declare(self.node, topic, partitions, format, caller(), on_change, sides, key_format)
         return self._with(node)
@@ -221,8 +221,8 @@ class Flow(Guiding, Displayed):
     ) -> Self:
         """Let Spark feed this source: the rows of a streaming data frame become records of its topic, exactly once.
 
-        The service reads the topic as it reads any other, so state, corrections and recalculations are what they always
-        are. Directly after `app.stream(...)` or `app.table(...)`; the topic is created if need be.
+        The service reads the topic as it reads any other, so state, corrections and recalculations work as they always
+        do. Call it directly on `app.stream(...)` or `app.table(...)`; the topic is created if necessary.
 
         Example:
             >>> import everstate as es
@@ -237,7 +237,7 @@ class Flow(Guiding, Displayed):
                 time; by default that of its arrival) and, for a table, `$deleted` (true for a tombstone).
             partitions: Of the topic, if it is created.
             on_change: What happens when the function has changed: by default the service does not start, since what is
-                on the topic came from the earlier one; "continue" takes the new one from the next row on.
+                on the topic came from the earlier one; "continue" uses the new one from the next row on.
         """
         options = {"partitions": partitions, "on_change": on_change}
         self.service.spark_steps.feed(self.service, self.node, fn, options, caller())
@@ -249,7 +249,7 @@ class Flow(Guiding, Displayed):
         *,
         on_change: Literal["recalculate", "continue"] = "recalculate",
     ) -> Self:
-        """Hand what this output publishes to Spark, batch by batch, at least once. Directly after `.to(...)`.
+        """Hand what this output publishes to Spark, batch by batch, at least once. Call it directly on `.to(...)`.
 
         Example:
             >>> import everstate as es
@@ -261,11 +261,11 @@ class Flow(Guiding, Displayed):
 
         Args:
             fn: Gets a DataFrame and the number of the batch. The columns are those of key and value, `$timestamp`,
-                `$partition`, `$offset` and `$deleted`; of a table there is one row per key, its last one, and a
-                tombstone is a row with `$deleted`. After a crash a batch comes again under its number, which no other
-                batch ever gets.
-            on_change: What happens when the function has changed: by default it gets the whole topic, from its first
-                record on; "continue" goes on with what has not been delivered yet.
+                `$partition`, `$offset` and `$deleted`; for a table there is one row per key, the last one, and a
+                tombstone is a row with `$deleted`. After a crash a batch comes again under the same number, which no
+                other batch ever gets.
+            on_change: What happens when the function has changed: by default it gets the whole topic, from the first
+                record on; "continue" delivers what has not been delivered yet.
         """
         self.service.spark_steps.deliver(self.node, fn, on_change, caller())
         return self

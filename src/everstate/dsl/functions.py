@@ -84,7 +84,7 @@ def _refuse_other_kinds(part: Any, form: _Form, location: Location | None, *, ge
         raise FunctionError(
             f"{form.name}: {_name(part)} is async, and nobody would wait for its result",
             location=location,
-            hint="Write it as a plain function (def); declare what it asks over the network: es.declare(network=...)",
+            hint="Write it as a plain function (def); declare what it uses the network for: es.declare(network=...)",
         )
     if inspect.isgeneratorfunction(called) and not generator:
         raise FunctionError(

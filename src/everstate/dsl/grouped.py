@@ -44,7 +44,7 @@ class Grouped(Guiding):
         """Aggregate with expressions over `es.count()`, `es.collect(e)`, `es.top_k(e, k)`, `es.median(e)`,
         `es.quantile(e, q)` and Polars' sum, mean, min, max, first, last, n_unique, count, var and std.
 
-        Sums, means and variances are exact: whatever the order, the cut into micro-batches or later corrections, the
+        Sums, means and variances are exact: whatever the order, the split into micro-batches or later corrections, the
         result is the same to the last digit.
 
         Example:
@@ -73,8 +73,8 @@ class Grouped(Guiding):
         Args:
             add: (result, row) -> result.
             remove: (result, row) -> result, taking a row back out; only used on tables. `add` and `remove` must undo
-                each other and not depend on order. Without it a table's rows are kept and combined again in key order,
-                and nothing need be promised.
+                each other and not depend on order. Without it, a table's rows are kept and combined again in key order,
+                and no promise is needed.
             migrate: result of the version before -> result, for an output with `on_change="migrate"`: see `to`.
         """
         return self._table(stateful.folded(self._node, self._by, (None, add, remove), None, caller(), migrate))
@@ -96,7 +96,7 @@ class Grouped(Guiding):
             init: () -> value.
             add: (value, row) -> value.
             remove: (value, row) -> value; as for `reduce`.
-            schema: The value's schema; else the return annotation of `add`.
+            schema: The value's schema; by default the return annotation of `add`.
             migrate: value of the version before -> value, for an output with `on_change="migrate"`: see `to`.
         """
         return self._table(stateful.folded(self._node, self._by, (init, add, remove), schema, caller(), migrate))
@@ -110,12 +110,12 @@ class Grouped(Guiding):
         late_to: str | None = None,
         time: str | pl.Expr | None = None,
     ) -> WindowedGroup:
-        """Part each group by time: the window becomes a part of the key.
+        """Split each group by time: the window becomes part of the key.
 
         The key of the result is the group, then `window_start` and `window_end`. A row counts in a window until the
-        stream time of its own partition, the highest time so far, has reached the window's end and its grace; what
-        comes later is dropped and counted. A window is final when every partition of the streams that feed it has got
-        there. So no result depends on how input was cut into micro-batches or how fast partitions were read.
+        stream time of its own partition, the highest time so far, has reached the window's end plus its grace; rows
+        that come later are dropped and counted. A window is final when every partition of the streams that feed it has
+        got there. So no result depends on how input was split into micro-batches or how fast partitions were read.
 
         On a table `time=` names the column that says when a row happened. No row is late and no window is ever final:
         a change takes the old row out of its windows and adds the new one to its own, and a window without rows gets a
@@ -140,7 +140,7 @@ class Grouped(Guiding):
             emit: "update" publishes a result whenever it changes, at most once per micro-batch; "final" once, when the
                 window is final.
             keep: How long after its end a window's result stays on the topic; then it gets a tombstone. By default
-                for ever. State of a window is kept as long.
+                forever. A window's state is kept as long.
             late_to: A topic for rows that were too late for all their windows: a table by (topic, partition, offset),
                 as the dead-letter topic is, in the same commit as the results. By default they are only counted.
             time: On a table, when a row happened: a datetime, or whole milliseconds since 1970.

@@ -85,7 +85,7 @@ def selected(node: Node, parts: Sequence[Columns], named: Mapping[str, Columns],
     chosen = [name for name in node.key.names if name in found]
     if chosen and len(chosen) < len(node.key.names):
         raise SchemaError(
-            f"select names {chosen}, only a part of the key ({', '.join(node.key.names)})",
+            f"select names {chosen}, only part of the key ({', '.join(node.key.names)})",
             location=location,
             hint="Name the whole key, to repeat it in the value, or no part of it.",
         )
@@ -121,7 +121,7 @@ def renamed(node: Node, names: Mapping[str, str], location: Location | None) -> 
             raise NameClashError(
                 f"rename gives two columns the name {name!r}",
                 location=location,
-                hint="Drop one of them first, or give each a name of its own.",
+                hint="Drop one of them first, or give each its own name.",
             )
     key = KeySpec.of(
         {names.get(n, n): t for n, t in zip(node.key.names, node.key.dtypes, strict=True)},
@@ -297,7 +297,7 @@ def merged(nodes: Sequence[Node], location: Location | None) -> Merge:
             raise SchemaError(
                 f"merge needs the same columns and keys on both sides: {first.schema} and {other.schema}",
                 location=location,
-                hint="Bring them into one shape with select() or rename() first.",
+                hint="Give them the same shape with select() or rename() first.",
             )
     return Merge(inputs=tuple(nodes), kind=Kind.STREAM, key=first.key, schema=first.schema, location=location)
 

@@ -47,7 +47,7 @@ def value(name: str, type: object, *, ttl: str | timedelta | None = None) -> Kep
     Args:
         name: What the function calls it.
         type: What it holds, as in a schema; other values are refused when they are set.
-        ttl: How long it is seen after it was set, by the stream time of rows; by default for ever.
+        ttl: How long it is seen after it was set, by the stream time of rows; by default forever.
     """
     return _kept("value", name, type, ttl, caller())
 
@@ -64,14 +64,14 @@ def list_(name: str, type: object, *, ttl: str | timedelta | None = None) -> Kep
     Args:
         name: What the function calls it.
         type: What an item is, as in a schema.
-        ttl: How long an item is seen after it was added, by the stream time of rows; by default for ever.
+        ttl: How long an item is seen after it was added, by the stream time of rows; by default forever.
     """
     return _kept("list", name, type, ttl, caller())
 
 
 @explained
 def map_(name: str, type: object, *, ttl: str | timedelta | None = None) -> KeptState:  # noqa: A002 - what it is
-    """A state of a processor that holds values by text per key: `ctx.NAME.get(k)`, `.set(k, v)`, `.items()`.
+    """A state of a processor that holds a map from text to values per key: `ctx.NAME.get(k)`, `.set(k, v)`, `.items()`.
 
     Example:
         >>> import everstate as es
@@ -81,7 +81,7 @@ def map_(name: str, type: object, *, ttl: str | timedelta | None = None) -> Kept
     Args:
         name: What the function calls it.
         type: What a value is, as in a schema; its key is text.
-        ttl: How long an entry is seen after it was set, by the stream time of rows; by default for ever.
+        ttl: How long an entry is seen after it was set, by the stream time of rows; by default forever.
     """
     return _kept("map", name, type, ttl, caller())
 
@@ -165,7 +165,7 @@ def _functions(
             fn = fn()
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises
             raise FunctionError(
-                f"process: {fn.__name__}() cannot be made: {type(error).__name__}: {error}",
+                f"process: {fn.__name__}() cannot be created: {type(error).__name__}: {error}",
                 location=location,
                 hint=f"Pass an instance: process({fn.__name__}(...))",
             ) from None

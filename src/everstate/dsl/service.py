@@ -55,9 +55,9 @@ class Service(Guiding, Displayed):
         ['customer-totals']
 
     Args:
-        name: The service's name; its state and its lease go by it.
-        log: Where topics live: a folder. `EVERSTATE_LOG` and the project's file come first; by default
-            `./.everstate`.
+        name: The service's name, also that of its state and its lease.
+        log: Where topics live: a folder, or `kafka://host:9092`. `EVERSTATE_LOG` and the project's file come first; by
+            default `./.everstate`.
         state_dir: Where state and checkpoints live; by default inside the log's folder.
         on_error: What happens to a record that cannot be processed: "dead-letter" (it goes to the output's dead-letter
             topic), "fail" or "skip".
@@ -116,7 +116,7 @@ class Service(Guiding, Displayed):
         on_missing_time: Literal["dead-letter", "record"] = "dead-letter",
         idle_after: str | timedelta | None = None,
     ) -> Stream:
-        """Read a topic as a stream: every record is an event of its own.
+        """Read a topic as a stream: every record is an independent event.
 
         Args:
             topic: The topic.
@@ -127,14 +127,14 @@ class Service(Guiding, Displayed):
             format: How values are written: "json", "string", "bytes" or "number" (as Kafka's own serialisers of numbers
                 do), or `es.Avro()` or `es.Protobuf(Message)`.
             keep_history: Archive the topic's records while the service runs, so that a changed version can be
-                recalculated from all of them when the topic has let the old ones go. No result depends on it.
+                recalculated from all of them even after the topic has dropped the old ones. No result depends on it.
             time: When a row happened, for windows: a column or expression that gives a datetime, or whole milliseconds
                 since 1970; by default the record's timestamp.
-            on_missing_time: What becomes of a row for which `time` gives nothing, or a time before 1970: it is a dead
-                letter, or with "record" it has the record's timestamp.
-            idle_after: After how long without new records, such as "1m", steps that go by time no longer wait for a
-                partition. Its later records count as no older than the others were then. By default they wait; but
-                one that never had a record is passed over after a minute.
+            on_missing_time: What becomes of a row for which `time` gives nothing, or a time before 1970: it becomes a
+                dead letter, or with "record" it has the record's timestamp.
+            idle_after: After how long without new records, such as "1m", steps that depend on time no longer wait for a
+                partition. Its later records count as no older than the others were then. By default they wait; but a
+                partition that has never had a record is passed over after a minute.
         """
         columns = KeyOf(key, key_type, key_format)
         at = Timed(time, on_missing_time, idle_after)
@@ -158,10 +158,11 @@ class Service(Guiding, Displayed):
     ) -> Table:
         """Read a topic as a table: the latest value of each key; a tombstone deletes it.
 
-        With `versioned=True` the latest value is that of the highest time, whatever arrives last. So it is with
-        `history="1d"`, which also keeps earlier values for so long: a stream that joins the table then meets the value
-        of its row's time. With `key_format=es.tumbling("5m")` the keys are those of such windows as Kafka Streams
-        writes them; the last two columns of the key are start and end of the window. Other arguments as for `stream`.
+        With `versioned=True` the latest value is the one with the highest time, whatever arrives last. The same holds
+        with `history="1d"`, which also keeps earlier values for that long: a stream that joins the table then meets the
+        value as of its row's time. With `key_format=es.tumbling("5m")` the keys are those of such windows as Kafka
+        Streams writes them; the last two columns of the key are start and end of the window. Other arguments as for
+        `stream`.
         """
         columns = KeyOf(key, key_type, key_format)
         source = self._source(topic, Kind.TABLE, columns, schema, format, caller(), Timed(idle_after=idle_after))
@@ -182,7 +183,7 @@ class Service(Guiding, Displayed):
         format: Format = "json",  # noqa: A002 - the word users know
         keep_history: bool = False,
     ) -> GlobalTable:
-        """Read a topic as a table that every shard has whole, to join with: rows of others need not move to it.
+        """Read a topic as a table that every shard holds in full, to join with: other rows need not move to it.
 
         At the first start it is read to its end before the first row of a stream; after that its changes go to every
         shard. Each shard keeps a copy, for each join: a large table is better joined as `app.table()`, to which rows

@@ -214,7 +214,7 @@ class SparkSteps:
         source = self._read.get(node)
         if source is None:
             raise UnsupportedError(
-                "from_spark() belongs directly to a source that this service reads",
+                "from_spark() belongs directly on a source that this service reads",
                 location=location,
                 hint="Write it before any other step: app.stream('orders', key='id', schema={...}).from_spark(f)",
             )
@@ -247,7 +247,7 @@ class SparkSteps:
         output = self._written.get(node)
         if output is None:
             raise UnsupportedError(
-                "to_spark() belongs directly to an output",
+                "to_spark() belongs directly on an output",
                 location=location,
                 hint="Publish the rows first, then hand them to Spark: .to('totals').to_spark(f)",
             )
@@ -278,7 +278,7 @@ def _fed_by_both(topic: str, location: Location | None) -> DefinitionError:
     return NameClashError(
         f"topic {topic!r} is an output of this service, so from_spark() cannot write to it, too",
         location=location,
-        hint="Give one of them a topic of its own.",
+        hint="Give one of them its own topic.",
     )
 
 

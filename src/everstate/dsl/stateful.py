@@ -88,7 +88,7 @@ def folded(
         values = result_schema(add, schema, location)
     if not values.without(by.key.names).names:
         raise NameClashError(
-            f"the result has no column but the group, {', '.join(by.key.names)}",
+            f"the result has no columns besides the group, {', '.join(by.key.names)}",
             location=location,
             hint="Give the group another name: group_by(word='value').",
         )

@@ -31,11 +31,11 @@ class Stream(Flow):
     """A stream of rows. A record with a null value is dropped and counted."""
 
     def flat_map(self, fn: Callable[..., Any], schema: object | None = None) -> Self:
-        """Put any number of rows in the place of each row. The key stays.
+        """Replace each row with any number of rows. The key stays.
 
         Args:
             fn: row -> iterable of values.
-            schema: What each value is; else the return annotation, such as `list[Item]`.
+            schema: What each value is; by default the return annotation, such as `list[Item]`.
         """
         return self._with(operations.flat_mapped(self.node, fn, schema, caller()))
 
@@ -60,15 +60,16 @@ class Stream(Flow):
     ) -> Self:
         """Join with another stream, with a table, or with a global table.
 
-        **Two streams**: rows of the same key that lie near each other in time, `within`. Each pair comes out once. With
+        **Two streams**: rows with the same key that are close in time, `within`. Each pair comes out once. With
         `how="left"` or `"outer"` a row without a partner comes out when every partition of both streams has passed its
-        time and the grace. A row that is later than that by the stream time of its own partition is dropped and
+        time plus the grace. A row that is later than that by the stream time of its own partition is dropped and
         counted; so is one without a key, unless it may come out alone: then it does so at once.
 
         **A table**: each row meets what the table has when the row arrives, or had at the row's time if it is read with
         `history=`; changes of the table drive nothing. Rows keep their key. In a micro-batch the table's records come
-        first, and at the first start the table is read to its end before the stream. A row that refers to nothing is
-        dropped and counted, or passes with `how="left"`. State has the table; of a global one each shard has all of it.
+        first, and at the first start the table is read to its end before the stream. A row without a reference is
+        dropped and counted, or passes with `how="left"`. State holds the table; for a global one, each shard holds all
+        of it.
 
         Example:
             >>> import everstate as es
@@ -83,15 +84,15 @@ class Stream(Flow):
             [{'user': 'u1', 'page': '/', 'name': 'Ada'}]
 
         Args:
-            other: What stands on the right.
+            other: The right side.
             on: With a table: a column, expression or function that gives its key; by default the stream's key.
-            within: With a stream: how far apart the rows of a pair may be: one length of time, or how much earlier and
-                how much later the right row may be.
+            within: With a stream: how far apart the rows of a pair may be: one duration, or how much earlier and how
+                much later the right row may be.
             grace: How long a row waits after that; with a table that has a history, for values that come late.
             how: "inner" or "left"; with a stream "outer", too.
             joiner: (left value, right value) -> value, with None for a side that has none.
-            suffix: Added to right columns whose name the left has too.
-            schema: What the joiner returns; else its return annotation.
+            suffix: Added to right columns that have the same name as a left one.
+            schema: What the joiner returns; by default its return annotation.
         """
         location, times = caller(), Times(within, grace)
         making = Making(how=how, joiner=joiner, schema=schema, suffix=suffix)
@@ -109,12 +110,12 @@ class Stream(Flow):
         *,
         within: str | timedelta,
     ) -> Self:
-        """Let the first row of each id pass, and drop those of the same id that lie near it in time.
+        """Let the first row of each id pass, and drop those with the same id that are close to it in time.
 
-        A row is dropped if one of its id has passed whose time is less than `within` away, earlier or later. Ids are
-        forgotten after that, so a row that is older than the stream time of its own partition by `within` or more
-        cannot be compared any longer: it passes, and is counted as `unchecked`. Rows without an id are dropped and
-        counted. The key stays.
+        A row is dropped if one with its id has passed whose time is less than `within` away, earlier or later. Ids are
+        forgotten after that, so a row that is older than the stream time of its own partition by `within` or more can
+        no longer be compared: it passes, and is counted as `unchecked`. Rows without an id are dropped and counted. The
+        key stays.
 
         Example:
             >>> import everstate as es
@@ -142,7 +143,7 @@ class Stream(Flow):
         schema: object | None = None,
         migrate: Callable[..., Any] | None = None,
     ) -> Self:
-        """Put the result of a function in the place of each row's value.
+        """Replace each row's value with the result of a function.
 
         With `stateful=True` the function gets the `State` of the row's key as its second argument. Rows of one key are
         seen in order; rows without a key are dropped and counted. If the function raises, the row goes to the
@@ -165,9 +166,9 @@ class Stream(Flow):
         Args:
             fn: row -> value, or (row, state) -> value.
             stateful: Pass the state of the row's key.
-            schema: What it returns; else the return annotation.
-            migrate: state -> state, both as dicts: makes the state of a key in the version before one of this version,
-                for an output with `on_change="migrate"`; see `to`.
+            schema: What it returns; by default the return annotation.
+            migrate: state -> state, both as dicts: turns a key's state in the previous version into one of this
+                version, for an output with `on_change="migrate"`; see `to`.
         """
         if switch("stateful", stateful, caller()):
             return self._stateful(fn, "apply", schema, migrate)
@@ -202,10 +203,10 @@ class Stream(Flow):
         """Call a function with each row, which keeps named states of the row's key, sets timers, and sends rows on.
 
         The second argument is the `Context`: `ctx.key`, `ctx.time`, each state by its name, `ctx.timer(...)`,
-        `ctx.cancel(...)`, `ctx.forward(value, to=...)`. What the function returns is sent on as well, unless it is
+        `ctx.cancel(...)`, `ctx.forward(value, to=...)`. The function's return value is sent on as well, unless it is
         None. Rows are seen in the order of arrival; those without a key are dropped and counted. If the function
-        raises, the row goes to the dead-letter topic, and all that it has changed, set and sent is undone; a timer for
-        which `on_timer` raises goes there with its key, name and time, and does not fire again.
+        raises, the row goes to the dead-letter topic, and everything that it has changed, set or sent is undone; a
+        timer for which `on_timer` raises goes there with its key, name and time, and does not fire again.
 
         Example:
             >>> import everstate as es
@@ -226,11 +227,11 @@ class Stream(Flow):
             fn: (row, ctx) -> value or None; or a class, or an object, with a method `process(row, ctx)` and, if it sets
                 timers, `on_timer(ctx)`. Attributes of the object cannot be set while it processes: keep a state.
             on_timer: (ctx) -> value or None, called when a timer is due.
-            schema: What comes out, as for a source; else the function's return annotation.
-            sides: Further ways out, by name: what their rows are. `to(sides=...)` gives each its topic.
-            states: What is kept of each key: `es.value`, `es.list_`, `es.map_`.
-            wall_clock: Whether timers may go by the wall clock, which is then recorded every second. By default if the
-                code of the functions has the word "wall" as a text of its own, as `clock="wall"` is.
+            schema: What comes out, as for a source; by default the function's return annotation.
+            sides: Additional outputs, by name, with the schemas of their rows. `to(sides=...)` gives each its topic.
+            states: What is kept for each key: `es.value`, `es.list_`, `es.map_`.
+            wall_clock: Whether timers may use the wall clock, which is then recorded every second. By default, if the
+                code of the functions contains the string "wall", as in `clock="wall"`.
         """
         made = processor.processed(
             self.node,
@@ -274,9 +275,10 @@ class Stream(Flow):
     ) -> Self | Table:
         """Declare an output, as `Flow.to` does.
 
-        What a stream has published stands: a new version goes on where the old one stopped. With `key` each record can
-        be found again by that key, so the topic is a table of them, the newest of each key, and a new version corrects
-        it as it corrects any table: what differs is written, and a tombstone for a key that it no longer produces.
+        What a stream has published stands: a new version continues where the old one stopped. With `key` each record
+        can be found again by that key, so the topic is a table with the newest record of each key, and a new version
+        corrects it as it corrects any table: it writes what differs, and a tombstone for each key that it no longer
+        produces.
 
         Example:
             >>> import everstate as es
@@ -290,7 +292,7 @@ class Stream(Flow):
 
         Args:
             topic: The topic, and the output's name.
-            key: A column or expression that names the record, or several.
+            key: A column or expression that identifies the record, or several.
             declared: As for `Flow.to`: partitions, format, on_change, sides.
         """
         if key is None:

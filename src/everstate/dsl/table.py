@@ -34,9 +34,9 @@ class Table(Flow):
         suffix: str = "_right",
         schema: object | None = None,
     ) -> Self:
-        """Join with another table; a change on either side re-evaluates the rows it touches, a delete propagates.
+        """Join with another table; a change on either side re-evaluates the rows it touches, and deletes propagate.
 
-        Rows stay where they are if the other one is a global table, which every shard has whole.
+        Rows stay where they are if the other one is a global table, which every shard holds in full.
 
         Example:
             >>> import everstate as es
@@ -56,8 +56,8 @@ class Table(Flow):
             on: A column, expression or function of this table that gives the other table's key: a foreign-key join.
                 Without it the keys of both are joined. The result has this table's key.
             joiner: (left value, right value) -> value, with None for a side that has none.
-            suffix: Added to right columns whose name the left has too.
-            schema: What the joiner returns; else its return annotation.
+            suffix: Added to right columns that have the same name as a left one.
+            schema: What the joiner returns; by default its return annotation.
         """
         location = caller()
         self._require_table(other, "a table joins a table", location)
@@ -80,12 +80,12 @@ class Table(Flow):
         """Delete the row of each key that has been quiet for a time.
 
         A key's row goes once the clock has reached the time of its last record plus `after`, and a tombstone follows
-        downstream. Every record of the key counts, also one that repeats its value. A record that comes again brings
-        the row back; one that is already older than that when it comes deletes the row. The key stays as it is.
+        downstream. Every record of the key counts, even one that repeats its value. A later record brings the row back;
+        one that is already older than that when it arrives deletes the row. The key stays as it is.
 
-        The clock of `"event"` is the least stream time of all partitions of the streams that feed the table or, where
+        The `"event"` clock is the lowest stream time of all partitions of the streams that feed the table or, where
         there are only tables, of the tables: time stands still when no records come. With `"wall"` it goes on. State
-        has a row for each key that is there, and when to look at it again.
+        holds a row for each existing key, and when to look at it again.
 
         Example:
             >>> import everstate as es
@@ -101,8 +101,8 @@ class Table(Flow):
             {'bob': {'items': 1}}
 
         Args:
-            after: How long a key is quiet before its row goes, such as "7d".
-            clock: "event" goes by the times of the records, "wall" by the wall clock. That is recorded with every
+            after: How long a key must be quiet before its row is removed, such as "7d".
+            clock: "event" uses the times of the records, "wall" the wall clock. That is recorded with every
                 micro-batch, and every second without records, so a recalculation finds the same times.
         """
         return self._with(stateful.expiring(self.node, after, clock, caller()))
@@ -120,10 +120,10 @@ class Table(Flow):
         `window(..., emit="final")`. Results that were taken back before that are never seen.
 
         With a time, such as `until="10m"`, the net change of a key comes out once stream time has reached the time of
-        its first change plus that: the least stream time of all partitions of the streams that feed the table or, where
-        there are only tables, of the tables. A deletion comes out as a tombstone then. Only the last row of a key is
-        certain; which ones come out in between depends on where micro-batches end. A new version publishes all that
-        is held back. Keys stay as they are; state has the keys that are held back.
+        its first change plus that: the lowest stream time of all partitions of the streams that feed the table or,
+        where there are only tables, of the tables. A deletion comes out as a tombstone then. Only the last row of a key
+        is certain; which others come out before it depends on where micro-batches end. A new version publishes
+        everything that is held back. Keys stay as they are; state holds the keys that are held back.
 
         Example:
             >>> import everstate as es
@@ -141,7 +141,7 @@ class Table(Flow):
 
         Args:
             until: "close", or for how long changes are held back; None for as long as there is room.
-            max_keys: How many keys are held back at the most, spread evenly over the shards.
+            max_keys: How many keys are held back at most, spread evenly over the shards.
             when_full: If there are more, "emit" lets the oldest out, "fail" stops the output.
         """
         return self._with(suppressed(self, until, max_keys, when_full, caller()))

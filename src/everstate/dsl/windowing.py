@@ -51,7 +51,7 @@ class Windowing:
         for name in (START, END):
             if name in by.key.names:
                 raise NameClashError(
-                    f"the group has a column named {name!r}, as the window has",
+                    f"the group has a column named {name!r}, and so has the window",
                     location=location,
                     hint=f"Give it another name: group_by(begin='{name}')",
                 )
@@ -116,7 +116,7 @@ def windowing(
     kept = None if keep is None else duration("keep", keep, location)
     if kept is not None and milliseconds(kept) < milliseconds(window.grace):
         raise DefinitionError(
-            f"keep={kept} is shorter than the grace, {window.grace}: results would go while they still change",
+            f"keep={kept} is shorter than the grace, {window.grace}: results would go while they can still change",
             location=location,
             hint=f"Write keep={window.grace!r}, or longer.",
         )

@@ -24,10 +24,10 @@ class Window:
     """What `es.tumbling`, `es.hopping`, `es.sliding` and `es.session` return.
 
     Attributes:
-        shape: Which of them.
+        shape: Which kind of window.
         size: How long a window is; the gap of a session.
         advance: From the start of one window to that of the next; None if one begins where the other ends.
-        grace: How long after its end a window takes rows.
+        grace: How long after its end a window still takes rows.
     """
 
     shape: str
@@ -49,7 +49,7 @@ def tumbling(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
 
     Args:
         size: How long a window is: "5m", "1h30m", or a timedelta.
-        grace: How long after its end a window takes rows.
+        grace: How long after its end a window still takes rows.
     """
     location = caller()
     length = _size(size, location)
@@ -68,7 +68,7 @@ def hopping(size: str | timedelta, advance: str | timedelta, *, grace: str | tim
     Args:
         size: How long a window is.
         advance: From the start of one window to that of the next; at most the size.
-        grace: How long after its end a window takes rows.
+        grace: How long after its end a window still takes rows.
     """
     location = caller()
     length, step = _size(size, location), duration("advance", advance, location)
@@ -83,11 +83,11 @@ def hopping(size: str | timedelta, advance: str | timedelta, *, grace: str | tim
 
 @explained
 def session(gap: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
-    """Windows that last as long as rows come: a session ends when no row of its group has come for a gap.
+    """Windows that last as long as rows keep coming: a session ends when its group has had no row for the gap.
 
     It begins with its first row and ends with its last one. A row between two sessions may join them: the results of
-    both are then replaced by one. The rows of a session are kept until it is final, which is two gaps and the grace
-    after its end: until then a row that is not late may still join it.
+    both are then replaced by one. The rows of a session are kept until it is final, two gaps plus the grace after its
+    end: until then a row that is not late may still join it.
 
     Example:
         >>> import everstate as es
@@ -96,7 +96,7 @@ def session(gap: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
 
     Args:
         gap: The longest pause within a session.
-        grace: How long after that it takes rows.
+        grace: How long after that it still takes rows.
     """
     location = caller()
     return Window("session", duration("gap", gap, location), None, duration("grace", grace, location, least=0))
@@ -115,7 +115,7 @@ def sliding(size: str | timedelta, *, grace: str | timedelta = "0s") -> Window:
 
     Args:
         size: The longest time between two rows of a window.
-        grace: How long after its end a window takes rows.
+        grace: How long after its end a window still takes rows.
     """
     location = caller()
     return Window("sliding", _size(size, location), None, duration("grace", grace, location, least=0))
@@ -154,7 +154,7 @@ def duration(name: str, given: object, location: Location | None, *, least: int 
         )
     if length < least:
         raise DefinitionError(
-            f"{name}={shown(given)} is not a length of time",
+            f"{name}={shown(given)} is not a duration",
             location=location,
             hint=f"Write a number and a unit, such as {name}='5m', '1h30m' or '500ms', or pass a timedelta.",
         )

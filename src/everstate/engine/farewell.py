@@ -36,7 +36,7 @@ def stopped(lines: Sequence[Line], building: Mapping[str, int], again: str) -> I
         yield f"  {line.name} (generation {line.generation}): {done}; {reached(line.position)}"
     for output, generation in building.items():
         yield f"  {output}: generation {generation} was being built; the next run goes on with it"
-    yield f"To go on from there: {again}" if again else "The next run goes on from there."
+    yield f"To continue from there: {again}" if again else "The next run continues from there."
 
 
 def reached(position: Vector) -> str:
@@ -69,10 +69,10 @@ def replaced(error: TakenOverError, service: str, host: str) -> str:
     where = "" if error.host == host else f" on {error.host.partition('/')[0]}"
     if error.lease == build_lease(service):
         return (
-            f"Process {error.pid}{where} now deploys service {service} in the place of this one, which has stopped. "
-            "What it had not yet finished was never published."
+            f"Process {error.pid}{where} now deploys service {service} in place of this one, which has stopped. "
+            "Whatever it had not yet finished was never published."
         )
     return (
-        f"Process {error.pid}{where} now runs service {service} in the place of this one, which has stopped. "
+        f"Process {error.pid}{where} now runs service {service} in place of this one, which has stopped. "
         "Nothing is lost: it goes on from the last commit."
     )

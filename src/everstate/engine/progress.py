@@ -100,7 +100,7 @@ class Progress:
             self._live.stop()  # a question in a table that is drawn again and again would be lost
         self.tell(why)
         try:
-            answer = self._console.input("Go on with the cutover? Only 'yes' does it: ")
+            answer = self._console.input("Go on with the cutover? Type 'yes' to confirm: ")
         except EOFError:
             answer = ""
         if self._live is not None:

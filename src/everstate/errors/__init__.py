@@ -172,8 +172,8 @@ class TopicRecreatedError(LogError):
         self.topic = topic
         super().__init__(
             f"topic {topic!r} was deleted and created again: its offsets now belong to other records",
-            hint="Start the service again: outputs that read the topic are recalculated, what is missing is published. "
-            "To see it first: everstate plan SERVICE.py",
+            hint="Start the service again: outputs that read the topic are recalculated, and whatever is "
+            "missing is published. To see it first: everstate plan SERVICE.py",
         )
 
 
@@ -238,7 +238,7 @@ class TakenOverError(FencedError):
         self.lease, self.host, self.pid = lease, host, pid
         super().__init__(
             f"{lease!r} has been taken over by process {pid} on {host} (token {token}, this process has {own})",
-            hint="This process has to stop; nothing of its last batch was published.",
+            hint="This process has to stop; none of its last batch was published.",
         )
 
 
@@ -265,7 +265,7 @@ class TombstonesMissedError(StateError):
 class FinalityError(StateError):
     """A row has reached what is final: an error in Everstate itself, noticed before anything wrong is published."""
 
-    cure = "Please report it. From scratch the output is right: everstate run SERVICE.py --recalculate OUTPUT"
+    cure = "Please report it. Rebuilt from scratch, the output is right: everstate run SERVICE.py --recalculate OUTPUT"
 
 
 class DeploymentError(EverstateError):
@@ -275,7 +275,7 @@ class DeploymentError(EverstateError):
 class GenerationError(DeploymentError):
     """There is no such generation, or it is not at that point of its life."""
 
-    cure = "See which there are and how far they are: everstate generations SERVICE.py"
+    cure = "See the generations and how far they are: everstate generations SERVICE.py"
 
 
 class ApprovalNeededError(DeploymentError):

@@ -55,7 +55,7 @@ _HINTS: Final[dict[type[ResourceError], str]] = {
         "where it stopped."
     ),
     AccessError: (
-        "Nothing is damaged: give this user the right to read and write there, or run it as the user who has it; "
+        "Nothing is damaged: give this user the right to read and write there, or run it as a user who has it; "
         "it picks up where it stopped."
     ),
 }

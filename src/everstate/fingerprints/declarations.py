@@ -102,8 +102,8 @@ def declare(
 ) -> Callable[[_Callable], _Callable]:
     """Say what a function reads besides its arguments; without it, such a function is refused.
 
-    What is declared becomes part of the output's fingerprint: a file whose content has changed, another value of an
-    environment variable or another version is a change of the service. What the function calls is covered, too.
+    The declaration becomes part of the output's fingerprint: a file whose content has changed, a different value of an
+    environment variable or a different version is a change to the service. Whatever it calls is covered, too.
 
     Example:
         >>> import everstate as es
@@ -115,10 +115,10 @@ def declare(
         clock: It reads the time of day.
         random: It draws random numbers, or makes ids that differ each time.
         files: The files and folders that it reads.
-        network: What it asks over the network, in words: change them when the answers change.
+        network: What it uses the network for, in words: change them when the answers change.
         environment: The environment variables that it reads.
-        version: Of what cannot be seen at all, such as a program that it starts or a function without source.
-        pure: Packages, modules or functions that are refused, and of which you know that they depend on their arguments
+        version: The version of what cannot be seen at all, such as a program that it starts, or code without source.
+        pure: Packages, modules or functions that are refused although you know that they depend on their arguments
             alone, such as `["scipy.special"]`. The versions of packages are part of the fingerprint anyway.
     """
     location = caller()

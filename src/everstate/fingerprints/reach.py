@@ -114,7 +114,7 @@ class Reach:
             raise
         except Exception as error:
             raise self.refused(
-                f"this cannot be looked at: {type(error).__name__}: {error}",
+                f"this cannot be inspected: {type(error).__name__}: {error}",
                 hint='Pass plain values, or declare which version it is: @es.declare(version="1")',
             ) from error
         self._judge_all()

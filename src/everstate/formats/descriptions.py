@@ -22,10 +22,10 @@ KEYS: Final = "keys"
 @explained_class
 @dataclass(frozen=True, init=False)
 class Avro:
-    """Values in Avro, as the serialisers of Confluent write them: a schema's number in the registry, then the value.
+    """Values in Avro, as Confluent's serialisers write them: a schema's number in the registry, then the value.
 
     Each value is read with the schema that it was written with, and its fields are taken by name: `schema=` says which.
-    An output's schema is made of its columns, and is registered when the output is deployed.
+    An output's schema is made from its columns, and is registered when the output is deployed.
 
     Example:
         >>> import everstate as es
@@ -37,7 +37,7 @@ class Avro:
     Args:
         registry: The registry's address; by default what `EVERSTATE_REGISTRY_URL` says. Users, passwords and
             certificates come from the environment alone (`EVERSTATE_REGISTRY_USERNAME` and the like).
-        subject: Under which name an output's schema is registered; by default the topic's name with `-value`.
+        subject: The name under which an output's schema is registered; by default the topic's name with `-value`.
     """
 
     registry: str
@@ -59,10 +59,10 @@ class Avro:
 @explained_class
 @dataclass(frozen=True, init=False)
 class Protobuf:
-    """Values in Protobuf, as the serialisers of Confluent write them: with a schema's number and the message's place.
+    """Values in Protobuf, as Confluent's serialisers write them: with a schema's number and the message's place.
 
-    Fields are taken by name: `schema=` says which. A field without presence has Protobuf's default where a record
-    leaves it out; one with presence, and a message, is null then. Enumerations are texts, `Timestamp` is a datetime.
+    Fields are taken by name: `schema=` says which. If a record leaves out a field, it gets Protobuf's default if it has
+    no presence, and null if it has, or is a message. Enumerations are texts, `Timestamp` is a datetime.
 
     Example:
         >>> from google.protobuf.wrappers_pb2 import Int64Value
@@ -71,9 +71,9 @@ class Protobuf:
         >>> counts = app.table("counts", schema={"value": int}, format=es.Protobuf(Int64Value, "http://registry:8081"))
 
     Args:
-        message: The class that `protoc` has generated for the message.
+        message: The class that `protoc` generated for the message.
         registry: The registry's address; by default what `EVERSTATE_REGISTRY_URL` says.
-        subject: Under which name an output's schema is registered; by default the topic's name with `-value`.
+        subject: The name under which an output's schema is registered; by default the topic's name with `-value`.
     """
 
     message: str
@@ -87,7 +87,7 @@ class Protobuf:
             raise SchemaError(
                 f"Protobuf: {message!r} is not a class of a message",
                 location=caller(),
-                hint="Give the class that protoc has generated: es.Protobuf(orders_pb2.Order)",
+                hint="Pass the class that protoc has generated: es.Protobuf(orders_pb2.Order)",
             )
         _check_address(registry)
         # By value: a worker has neither the module nor its place in the pool of descriptors.

@@ -24,9 +24,7 @@ def unframed(data: bytes) -> tuple[int, bytes]:
         DecodeError: If it has none.
     """
     if len(data) < HEAD or data[0] != 0:
-        raise DecodeError(
-            "it does not begin with the number of a schema, as values do that serialisers with a registry have written"
-        )
+        raise DecodeError("it does not begin with the number of a schema, as values written with a schema registry do")
     return _HEAD.unpack_from(data)[1], data[HEAD:]
 
 

@@ -80,8 +80,8 @@ def require_shared(fmt: Format) -> None:
     """
     if not isinstance(fmt, str) and isinstance(opened(fmt.registry), InProcessRegistry):
         raise ConfigurationError(
-            f"{fmt.registry or 'the registry'} is a registry in one process, which Spark's workers cannot ask",
-            hint="It is for tests with es.testing.Driver. Name one that runs: es.Avro('http://registry:8081')",
+            f"{fmt.registry or 'the registry'} is a registry in one process, which Spark's workers cannot reach",
+            hint="It is for tests with es.testing.Driver. Name a running one: es.Avro('http://registry:8081')",
         )
 
 

@@ -135,7 +135,8 @@ def require_after(after: str) -> str:
     """
     if durations.milliseconds(after) < 1:
         raise ConfigurationError(
-            "--after 0 would remove every key as soon as it comes", hint="Write how long a key may be quiet: --after 7d"
+            "--after 0 would remove every key as soon as it arrives",
+            hint="Write how long a key may be quiet: --after 7d",
         )
     return after
 

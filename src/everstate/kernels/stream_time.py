@@ -156,7 +156,7 @@ def require_known(known: dict[str, int | None], marks: pl.DataFrame, topics: Seq
     for topic, partition in unknown.select(TOPIC, PART).unique().sort(TOPIC, PART).iter_rows():
         if f"{topic}/{partition}" not in known:
             raise StateError(
-                f"topic {topics[topic]!r} has got a new partition, {partition}, and windows that are final cannot "
+                f"topic {topics[topic]!r} has a new partition, {partition}, and windows that are final cannot "
                 "take its records",
                 hint="Rebuild the output with all partitions: everstate run SERVICE.py --recalculate OUTPUT",
             )
@@ -203,8 +203,8 @@ def require_open(node: Node, closes: pl.Series, reached: int) -> None:
     first = closes.min()
     if isinstance(first, int) and first <= reached:  # None without rows
         raise FinalityError(
-            f"a row has reached {node.operation} with a close at {first}, where all had come to {reached} before: "
-            "what it belongs to is final",
+            f"a row with a close at {first} has reached {node.operation} after all partitions had reached {reached}: "
+            "what it belongs to is already final",
             location=node.location,
         )
 

@@ -70,7 +70,7 @@ def _sources(old: UnitPrint, new: UnitPrint, match: Match) -> Iterator[Differenc
     for node in match.removed:
         topic = source_topic(node)
         if topic and topic in after:
-            yield Difference(Category.LOGIC, node.name, f"The topic {topic} is read in one place fewer.", node.location)
+            yield Difference(Category.LOGIC, node.name, f"The topic {topic} is read in one fewer place.", node.location)
         elif topic:
             cause = f"The topic {topic} is no longer read."
             yield Difference(Category.REMOVED_SOURCE, node.name, cause, node.location, old=topic)

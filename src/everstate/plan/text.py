@@ -83,7 +83,7 @@ def paragraphs(
     if plan.changes:
         yield BLANK
         if any(not preview.kept for preview in plan.previews):
-            yield sentence("This preview was small, so nothing of it is kept: the run recalculates.")
+            yield sentence("This preview was small, so none of it is kept: the run recalculates.")
         yield from _cost(plan, doing=doing)
         for hint in dict.fromkeys(concern.hint for concern in concerns):
             yield sentence(*with_commands(hint, Style.WARNING))

@@ -46,7 +46,7 @@ def config_values() -> ConfigValues:
         return ConfigValues(given, project)
     if not given.is_file():
         raise project.refusal(
-            f"there is no file {given}", "Write it, or say where it is; the path begins at this file.", CONFIG
+            f"there is no file {given}", "Write it, or correct the path, which is relative to this file.", CONFIG
         )
     return ConfigValues(read_values(given), project, given)
 

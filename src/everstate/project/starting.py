@@ -45,7 +45,7 @@ def start_project(name: str, parent: Path) -> list[Path]:
         )
     folder = parent / name
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigurationError(f"{folder} is there already", hint="Choose another name, or move that away.")
+        raise ConfigurationError(f"{folder} already exists", hint="Choose another name, or move that one away.")
     written = []
     for path, content in _files():
         place = path.replace("/package/", f"/{package}/")

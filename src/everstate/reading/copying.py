@@ -86,7 +86,7 @@ def copy_topic(
 def _require_room(there: TopicInfo, *, append: bool) -> None:
     if there.config.append_time:
         raise LogError(
-            f"topic {there.name!r} of the target replaces the time of each record by its own",
+            f"topic {there.name!r} of the target replaces the time of each record with its own",
             hint=f"kafka-configs.sh --bootstrap-server HOST:PORT --alter --topic {there.name} "
             "--add-config message.timestamp.type=CreateTime",
         )

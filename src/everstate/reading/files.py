@@ -124,7 +124,7 @@ def require_writable(path: Path) -> None:
     if path.suffix.lower() not in _WRITERS:
         what = f"ends in {path.suffix}" if path.suffix else "has no extension"
         raise ConfigurationError(
-            f"{path} {what}, which says nothing of its format",
+            f"{path} {what}, so its format is not known",
             hint=f"{suggestion(path.suffix.lower(), tuple(_WRITERS))}It must end in one of: {known}.",
         )
     if path.is_dir():

@@ -53,16 +53,18 @@ def read_table(  # noqa: PLR0913 - the arguments of `Service.table`, and where
 
     Args:
         topic: The topic.
-        log: Where it is: a folder or an open log. By default `EVERSTATE_LOG`, the service's own, or `./.everstate`.
+        log: Where it is: a folder, `kafka://host:9092` or an open log. By default `EVERSTATE_LOG`, the service's own,
+            or `./.everstate`.
         service: A service that reads or writes the topic: columns and key are as it declares them.
         schema: The value's columns, as for `Service.table`. Without it and a service they are inferred from the
             records, and the key is the column `key`.
-        key: The key's column or columns, where there is a schema.
-        key_type: The key's type, where the schema does not name the key column.
+        key: The key's column or columns, if there is a schema.
+        key_type: The key's type, if the schema does not name the key column.
         key_format: How keys are written: "text" or "number".
-        format: "json", "string" or "bytes", where there is a schema.
+        format: If there is a schema: "json", "string", "bytes", "number", `es.Avro()` or `es.Protobuf(Message)`.
         metadata: Add `$timestamp`, `$partition` and `$offset`.
-        bad: What happens where a record cannot be decoded: "error", or "skip" it with a warning that says how many.
+        bad: What happens if a record cannot be decoded: "error", or "skip" to leave it out with a warning that says how
+            many.
 
     Raises:
         DecodeError: If records cannot be decoded; it names them.
@@ -106,7 +108,7 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
 ) -> pl.DataFrame:
     """Read all records of a topic by timestamp, partition and offset; a tombstone is a row with its key and nulls.
 
-    What it has in common with `read_table` is the same, as are its errors.
+    Arguments that it has in common with `read_table` mean the same, and so do its errors.
 
     Args:
         topic: The topic.
@@ -116,12 +118,12 @@ def read_stream(  # noqa: PLR0913 - the arguments of `Service.stream`, and what 
         key: The key's column or columns.
         key_type: The key's type.
         key_format: "text" or "number".
-        format: "json", "string" or "bytes".
+        format: As for `read_table`.
         start: The first time (a datetime; text such as "2024-05-01 10:00" in UTC, or "2h" for two hours ago), or the
             first offset: a number for every partition, or a dict by partition.
-        end: In the same way, the time or offset before which it ends.
-        limit: The most records: the first ones.
-        tail: The most records: the last of each partition, and of these the last by time.
+        end: Likewise, the time or offset before which it ends.
+        limit: The maximum number of records: the first ones.
+        tail: The maximum number of records: the last of each partition, and of these the last by time.
         metadata: Add `$timestamp`, `$partition`, `$offset` and `$deleted`, which is true for tombstones.
         bad: "error", or "skip" with a warning.
 

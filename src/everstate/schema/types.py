@@ -272,7 +272,7 @@ def struct_of(fields: list[Field]) -> DataType:
 def _timed(name: str, unit: str, zone: str | None) -> DataType:
     if unit not in ("ms", "us"):
         raise TypeMistakeError(
-            f"a {name} in {unit} has a different precision than Python's", hint='Cast it: .dt.cast_time_unit("us")'
+            f"a {name} in {unit} has a different precision from Python's", hint='Cast it: .dt.cast_time_unit("us")'
         )
     if zone not in (None, "UTC"):
         raise TypeMistakeError(f"a datetime in {zone}", hint='Convert it: .dt.convert_time_zone("UTC")')

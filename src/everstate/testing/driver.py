@@ -48,8 +48,8 @@ class DriverRecord:
         key: The key; a tuple for a composite one.
         value: The value, None for a tombstone.
         ts: Its timestamp in milliseconds.
-        partition: Where it lies.
-        offset: Its place there.
+        partition: The partition that it is in.
+        offset: Its offset there.
         headers: By name.
         topic: Where it is.
     """
@@ -69,8 +69,8 @@ class Upgrade:
 
     Attributes:
         plan: What followed from the change, for each output.
-        records: What it has published to take the place of the old one: new and changed values, tombstones, and all
-            that a new output begins with; by output, those that feed others first. Not what followed downstream.
+        records: What it has published to replace the old one: new and changed values, tombstones, and everything that a
+            new output begins with; by output, those that feed others first. Not what followed downstream.
         dead_letters: The same on the dead-letter topics: a tombstone for a record that can be processed now.
         rebuilt: By output, why it was recalculated although the plan was to migrate its state.
     """
@@ -101,8 +101,8 @@ class Driver(Guiding):
         partitions: Partitions of every source topic; outputs have as many unless they say otherwise.
         shards: Shards of every output; results do not depend on it.
         topics: What topics hold before the first deployment: a value by key, or pairs of both. The service need not
-            know these topics yet. Where it has an output that is there already, its keys are treated as those of an
-            earlier version.
+            know these topics yet. If it has an output whose topic already exists, the keys there are treated as those
+            of an earlier version.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Driver(Guiding):
         partition: int | None = None,
         headers: dict[str, bytes] | None = None,
     ) -> None:
-        """Put a record on a source topic and, outside of `batch()`, process it.
+        """Put a record on a source topic and, outside `batch()`, process it.
 
         Args:
             topic: A source topic of the service or of an earlier version, or one that `topics` named.
@@ -211,8 +211,8 @@ class Driver(Guiding):
     def advance(self, ts: int | None = None, *, clock: int | None = None) -> None:
         """Move time: stream time, or the wall clock.
 
-        Both are remembered: an upgrade finds them moved at the same place. The wall clock is 0 to begin with, and goes
-        on only by this. Partitions that have been quiet for longer than their source's `idle_after=` by then are
+        Both are remembered: an upgrade finds that they moved at the same place. The wall clock is 0 to begin with, and
+        only this moves it. Partitions that have been quiet for longer than their source's `idle_after=` by then are
         passed over.
 
         Args:
@@ -247,8 +247,9 @@ class Driver(Guiding):
 
         Args:
             topic: A table's topic, whoever writes it.
-            after: How long a key is quiet before it is removed.
-            clock: What tells the time: the topic's records, or the clock that `advance(clock=)` sets.
+            after: How long a key must be quiet before it is removed.
+            clock: Which clock decides: "event", the time of the topic's records, or "wall", the clock that
+                `advance(clock=)` sets.
 
         Returns:
             How many keys were removed; what was removed is on the topic `TOPIC.removed`.
@@ -285,21 +286,21 @@ class Driver(Guiding):
         recalculate: Sequence[str] = (),
         keep_topic: bool = False,
     ) -> Upgrade:
-        """Replace the service by another version of it, as a deployment does.
+        """Replace the service with a different version of it, as a deployment does.
 
-        Outputs that changed are recalculated from all that was sent, and what differs is published: new and changed
-        values, and tombstones for keys that the new version does not produce. Side effects (`peek`) do not happen
-        meanwhile. If anything fails, nothing has been published, and the old version goes on.
+        Outputs that changed are recalculated from everything that was sent, and what differs is published: new and
+        changed values, and tombstones for keys that the new version does not produce. Side effects (`peek`) do not
+        happen during that. If anything fails, nothing has been published, and the old version goes on.
 
         Args:
             service: The new version.
-            approval: "wait" and "fail" raise before a cutover that would remove much, "approve" goes on.
-            recalculate: Outputs to rebuild although nothing has changed.
+            approval: "wait" and "fail" raise before a cutover that would remove a lot, "approve" goes on.
+            recalculate: Outputs to rebuild even if nothing has changed.
             keep_topic: The keys of an output that the new version does not declare stay on its topic.
 
         Raises:
             ApprovalNeededError: If a cutover has to be approved.
-            ConfigurationError: If an argument names what there is not.
+            ConfigurationError: If an argument names something that does not exist.
 
         Example:
             >>> import everstate as es

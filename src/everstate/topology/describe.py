@@ -113,11 +113,11 @@ def _unit_lines(unit: Unit, texts: Mapping[int, str]) -> list[str]:
         steps = ", ".join(names[unit.nodes.index(node)] for node in unit.order_sensitive)
         lines.append(f"  depends on the order of arrival: {steps}")
     if unit.waits:
-        lines.append(f"  goes by the time of all partitions: {', '.join(_waits_for(unit))}")
+        lines.append(f"  waits for all partitions: {', '.join(_waits_for(unit))}")
         idle = _idle(unit)
         lines += [f"    passes over a quiet partition of {topic} after {idle[topic]}" for topic in sorted(idle)]
     if unit.clocked:
-        lines.append("  goes by the wall clock, which is recorded every second")
+        lines.append("  uses the wall clock, which is recorded every second")
     return lines
 
 

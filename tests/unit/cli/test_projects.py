@@ -63,7 +63,7 @@ def test_missing_log_is_named_with_the_reason_and_nothing_is_left_behind(project
     before = listing(project.folder)
     code, _, said = project(verb)
     assert code == 1
-    expected = f"there is no log at {project.folder}/data, looked for because ../../../everstate.toml line 1 says so"
+    expected = f"there is no log at {project.folder}/data, where ../../../everstate.toml line 1 says to look"
     assert expected in said
     assert listing(project.folder) == before
 
@@ -74,7 +74,7 @@ def test_missing_log_of_topics_is_named_with_the_reason(project, monkeypatch, ar
     before = listing(project.folder)
     code, _, said = project(*arguments)
     assert code == 1
-    assert f"{project.folder}/src/shop/deep/elsewhere, looked for because EVERSTATE_LOG says so" in said
+    assert f"{project.folder}/src/shop/deep/elsewhere, where EVERSTATE_LOG says to look" in said
     assert listing(project.folder) == before
 
 

@@ -194,7 +194,7 @@ def test_several_services_are_listed_as_they_are_typed(project):
     assert load_service("shop.orders:other").name == "two"
     with pytest.raises(DefinitionError, match="nothing called 'third'"):
         load_service("shop.orders:third")
-    with pytest.raises(DefinitionError, match="something else, called 'trips'"):
+    with pytest.raises(DefinitionError, match="something other than a service called 'trips'"):
         load_service("shop.orders:trips")
 
 

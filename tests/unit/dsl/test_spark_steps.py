@@ -47,11 +47,11 @@ def test_table_source_may_be_fed():
 WRONG = {
     "from_spark after a step": (
         lambda app, orders: orders.filter(es.col("amount") > 0).from_spark(read_orders),
-        r"from_spark\(\) belongs directly to a source",
+        r"from_spark\(\) belongs directly on a source",
     ),
     "from_spark at an output": (
         lambda app, orders: totals_of(orders).from_spark(read_orders),
-        r"from_spark\(\) belongs directly to a source",
+        r"from_spark\(\) belongs directly on a source",
     ),
     "from_spark twice": (
         lambda app, orders: orders.from_spark(read_orders).from_spark(read_orders),
@@ -74,7 +74,7 @@ WRONG = {
     "another word": (lambda app, orders: orders.from_spark(read_orders, on_change="migrate"), "on_change"),
     "to_spark without an output": (
         lambda app, orders: orders.to_spark(write_totals),
-        r"to_spark\(\) belongs directly to an output",
+        r"to_spark\(\) belongs directly on an output",
     ),
     "to_spark twice": (
         lambda app, orders: totals_of(orders).to_spark(write_totals).to_spark(write_totals),

@@ -21,14 +21,14 @@ def test_stopped_says_by_output_what_is_committed_and_what_was_being_built():
         "  totals (generation 1): 1,200 records read, 7 written; up to offset 1,200 of orders",
         "  vips (generation 3): nothing new; up to offsets 7 and 2 of totals",
         "  totals: generation 2 was being built; the next run goes on with it",
-        "To go on from there: everstate run shop.py",
+        "To continue from there: everstate run shop.py",
     ]
 
 
 def test_stopped_before_anything_ran_says_so():
     assert list(stopped([], {}, "")) == [
         "Stopped before any output had been started: nothing was committed in this run.",
-        "The next run goes on from there.",
+        "The next run continues from there.",
     ]
 
 
@@ -41,9 +41,9 @@ def test_reached_topic_of_many_partitions_stays_short():
 @pytest.mark.parametrize(
     ("lease", "host", "told"),
     [
-        ("shop", "here/1", "Process 7 now runs service shop in the place of this one"),
-        ("shop", "there/2/3", "Process 7 on there now runs service shop in the place of this one"),
-        (build_lease("shop"), "here/1", "Process 7 now deploys service shop in the place of this one"),
+        ("shop", "here/1", "Process 7 now runs service shop in place of this one"),
+        ("shop", "there/2/3", "Process 7 on there now runs service shop in place of this one"),
+        (build_lease("shop"), "here/1", "Process 7 now deploys service shop in place of this one"),
     ],
 )
 def test_replaced_names_the_process_that_goes_on_and_what_it_does(lease, host, told):

@@ -264,7 +264,7 @@ def test_a_registry_that_refuses_or_does_not_answer_is_no_fault_of_the_record(re
     monkeypatch.setenv("EVERSTATE_REGISTRY_PASSWORD", "lovelace")
     assert decode_values(values, COLUMNS, Avro(registry.url)).bad.is_empty()
     monkeypatch.setattr(registries, "_PAUSES_S", (0.01,))
-    with pytest.raises(LogUnavailableError, match="cannot be asked: "):
+    with pytest.raises(LogUnavailableError, match="cannot be queried: "):
         decode_values(values, COLUMNS, Avro("http://127.0.0.1:1"))
 
 

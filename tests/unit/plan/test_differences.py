@@ -110,7 +110,7 @@ def test_differences_topic_read_twice_is_no_new_topic() -> None:
         ("changed logic", "orders#2"),
         ("changed logic", "totals/merge"),
     ]
-    assert "read in one place fewer" in differences(new, old)[0].cause
+    assert "read in one fewer place" in differences(new, old)[0].cause
 
 
 def test_differences_other_key_of_a_source_is_a_changed_source_key() -> None:

@@ -138,7 +138,7 @@ def test_log_command_line_environment_file_code_default(project, monkeypatch):
     assert choose_log(None, None).address == str(folder / ".everstate")
     project()
     assert choose_log(None, "own").address == str(folder / "data" / "log")
-    assert choose_log(None, "own").why == "../../everstate.toml line 2 says so"
+    assert choose_log(None, "own").why == "../../everstate.toml line 2 says to look"
     monkeypatch.setenv("EVERSTATE_LOG", "variable")
     assert choose_log(None, "own").address == "variable"
     assert choose_log("option", "own").address == "option"

@@ -55,6 +55,6 @@ def test_folder_that_is_there_is_left_alone_unless_it_is_empty(tmp_path):
     (tmp_path / "shop").mkdir()
     start_project("shop", tmp_path)
     (tmp_path / "shop" / "everstate.toml").write_text("mine")
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         start_project("shop", tmp_path)
     assert (tmp_path / "shop" / "everstate.toml").read_text() == "mine"

@@ -56,4 +56,4 @@ def test_describe_says_what_goes_by_time() -> None:
     assert found["per-minute"] == {"waits_for": ["in"], "idle_after": {"in": "1m30s"}, "wall_clock": False}
     assert found["fresh"] == {"waits_for": [], "idle_after": {}, "wall_clock": True}
     assert "passes over a quiet partition of in after 1m30s" in str(app.describe())
-    assert "goes by the wall clock, which is recorded every second" in str(app.describe())
+    assert "uses the wall clock, which is recorded every second" in str(app.describe())

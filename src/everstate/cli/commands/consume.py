@@ -48,7 +48,7 @@ def consume(  # noqa: PLR0913 - each option is a parameter
     where: Annotated[
         str | None,
         typer.Option(
-            "--where", metavar="CONDITION", help="Only records for which it holds: \"amount > 5 AND n = 'x'\"."
+            "--where", metavar="CONDITION", help="Only records that meet this condition: \"amount > 5 AND n = 'x'\"."
         ),
     ] = None,
     fields: Annotated[

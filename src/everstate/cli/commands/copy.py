@@ -35,12 +35,12 @@ def copy(
     chosen = here.topics() if every else topics or []
     if not chosen:
         raise ConfigurationError(
-            "no topic is named", hint=f"Name some, or take --all. There are: {', '.join(here.topics()) or 'none'}"
+            "no topic was named", hint=f"Name some, or use --all. The topics are: {', '.join(here.topics()) or 'none'}"
         )
     with shown_progress() as progress:
         for topic in chosen:
             done = copy_topic(here, there, topic, append=append, progress=progress)
-            moved = ", in other partitions" if done.moved else ""
+            moved = ", in different partitions" if done.moved else ""
             words = "record" if done.records == 1 else "records"
             typer.echo(f"{topic}: {done.records:,} {words}{moved}{', created' if done.created else ''}")
     here.close()

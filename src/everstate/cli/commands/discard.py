@@ -50,4 +50,4 @@ def _which(words: list[str]) -> tuple[str, int | None]:
             return output, None
         case [output, number] if number.isdecimal():
             return output, int(number)
-    raise typer.BadParameter("name one output, and the number of a generation if need be", param_hint="OUTPUT [N]")
+    raise typer.BadParameter("name one output, and optionally the number of a generation", param_hint="OUTPUT [N]")

@@ -26,10 +26,14 @@ def export(  # noqa: PLR0913 - each option is a parameter
     start: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="From this time on: 2024-05-01T10:00 (UTC), or 2h ago.")
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Up to this time, which is left out.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to, but not including, this time.")
+    ] = None,
     service: Annotated[
         Path | None,
-        typer.Option("--service", metavar="FILE", help="A service that declares the columns; else they are inferred."),
+        typer.Option(
+            "--service", metavar="FILE", help="A service that declares the columns; otherwise they are inferred."
+        ),
     ] = None,
     metadata: Annotated[
         bool, typer.Option("--metadata", help="With $timestamp, $partition, $offset and $deleted.")

@@ -56,7 +56,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
         Path | None, typer.Option(metavar="FILE", help="Write the plan to a file, for: everstate run --plan FILE")
     ] = None,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="End with 10 if the plan has changes.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with code 10 if the plan has changes.")
     ] = False,
     chosen: ServiceOptions,
     quiet: Quiet = False,
@@ -81,7 +81,7 @@ def plan(  # noqa: PLR0913 - each option is a parameter
     report(made, Settings.resolve(), form="json" if as_json else format, out=out)
     if key is not None and not made.previews:
         typer.echo(
-            f"No output changes that has results so far, so there is nothing to explain for key {key}.", err=True
+            f"No output that has results so far changes, so there is nothing to explain for key {key}.", err=True
         )
     for refused in made.refusals:
         raise typer.Exit(exit_code(refused.error()))

@@ -36,7 +36,7 @@ def produce(  # noqa: PLR0913 - each option is a parameter
     *,
     key_field: Annotated[
         list[str] | None,
-        typer.Option(metavar="F", help="Field of the value that is the key; again for a composite key."),
+        typer.Option(metavar="F", help="Field of the value that is the key; repeat it for a composite key."),
     ] = None,
     key: Annotated[str | None, typer.Option(metavar="K", help="One key for all records.")] = None,
     tombstone: Annotated[

@@ -33,7 +33,7 @@ def run(  # noqa: PLR0913 - each option is a parameter, or a group of them
 ) -> None:
     """Run a service until it is stopped with Ctrl-C or SIGTERM, or with --once until its sources are drained.
 
-    A version that has changed is recalculated beside the active one, which goes on, and then takes its place.
+    A version that has changed is recalculated alongside the active one, which goes on, and then takes its place.
     """
     described = chosen.load(file)
     given: RunOptions = {

@@ -74,7 +74,7 @@ def _shown(source: Log, name: str | None, *, as_json: bool) -> str:
     if name is not None and name not in known:
         raise ConfigurationError(
             f"service {name!r} has not been deployed on this log",
-            hint=f"{suggestion(name, known)}Deployed are: {', '.join(known) or 'none'}.",
+            hint=f"{suggestion(name, known)}The deployed services are: {', '.join(known) or 'none'}.",
         )
     found = [status_of(source, each) for each in (known if name is None else [name])]
     if as_json:

@@ -33,14 +33,17 @@ def tombstone(  # noqa: PLR0913 - each option is a parameter, or a group of them
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics of tables, whoever writes them.")],
     *,
     after: Annotated[
-        str, typer.Option("--after", metavar="DURATION", help="How long a key is quiet before it goes, such as 7d.")
+        str,
+        typer.Option(
+            "--after", metavar="DURATION", help="How long a key must be quiet before it is removed, such as 7d."
+        ),
     ],
     clock: Annotated[
         Literal["event", "wall"],
-        typer.Option("--clock", help="What tells the time: the records of the topic, or the wall clock."),
+        typer.Option("--clock", help="Which clock decides: the time of the topic's records, or the wall clock."),
     ] = "event",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Look at what is there, then stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is there, then stop.")] = False,
     take_over: Annotated[
         bool, typer.Option("--take-over", help="Replace a live process that does the same for the topic.")
     ] = False,

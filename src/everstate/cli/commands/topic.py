@@ -101,7 +101,7 @@ def delete(
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Delete it although a deployed service reads or writes it.")
+        bool, typer.Option("--force", help="Delete it even if a deployed service reads or writes it.")
     ] = False,
     log: LogOption = None,
 ) -> None:

@@ -99,7 +99,7 @@ def nearness(within: object, grace: object, location: Location | None) -> dict[s
     bounds = tuple(within) if isinstance(within, (list, tuple)) else (within, within)
     if len(bounds) != len(("before", "after")):
         raise DefinitionError(
-            f"within={shown(within)} is not one length of time, or two",
+            f"within={shown(within)} is neither one duration nor two",
             location=location,
             hint="Write within='1h' for both directions, or within=('0s', '1h'): how much earlier and how much later.",
         )

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 @explained_class
 class GlobalTable(Guiding):
-    """A table that every shard of an output has whole, to join with: `stream.join(people, on="customer")`.
+    """A table that every shard of an output holds in full, to join with: `stream.join(people, on="customer")`.
 
-    It is joined and nothing else: what shall be filtered or added up first is a table, whose topic can be read as a
-    global table then.
+    It can only be joined. To filter or aggregate first, write an ordinary table, and read its topic as a global table.
     """
 
     def __init__(self, service: Service, node: Source) -> None:

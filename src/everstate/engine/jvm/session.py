@@ -132,8 +132,8 @@ def _require_none() -> None:
         )
     if os.environ.get("SPARK_REMOTE"):
         raise ConfigurationError(
-            "SPARK_REMOTE names a Spark Connect server, and Spark Connect is not supported: state in pages, sources in "
-            "Python and atomic batches need the classic API",
+            "SPARK_REMOTE names a Spark Connect server, and Spark Connect is not supported: paged state, Python "
+            "sources and atomic batches need the classic API",
             hint="Unset SPARK_REMOTE; for a cluster, name its standalone master: --master spark://host:7077",
         )
 

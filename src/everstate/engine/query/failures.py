@@ -80,7 +80,7 @@ def _named(error: BaseException, text: str, output: str, *, java_lives: bool) ->
         )
     if _MASTER_GONE.search(text):
         return EngineError(
-            f"the Spark cluster has given up this service while output {output!r} was running: {_first_line(text)}",
+            f"the Spark cluster has given up on this service while output {output!r} was running: {_first_line(text)}",
             hint="Nothing is lost: see that the master answers, and run the service again.",
         )
     if _EXECUTOR_LOST.search(text):

@@ -268,7 +268,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise TombstonesMissedError(
                 f"topic {topic!r} was compacted while it was read: rows that were deleted there would be kept here",
                 hint="Rebuild the output from its sources: everstate run SERVICE.py --recalculate OUTPUT. "
-                f"Topic {topic!r} keeps tombstones for too short a time if this happens again.",
+                f"If this happens again, topic {topic!r} keeps tombstones for too short a time.",
             )
 
     def _available(self) -> Vector:

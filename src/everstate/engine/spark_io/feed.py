@@ -103,7 +103,7 @@ class FeedCrossing(Crossing):
             self._log.commit(commit, staged)
         except CommitConflictError as error:
             raise CommitConflictError(
-                f"{self.step.call} does not go on where topic {topic!r} is: {error.message}",
+                f"{self.step.call} does not continue where topic {topic!r} is: {error.message}",
                 location=self.step.location,
                 hint="If its source gives different rows when it is read again, write them to files or Kafka first. "
                 + _CURE.format(self.checkpoint),

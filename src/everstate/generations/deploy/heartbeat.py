@@ -107,7 +107,7 @@ def as_lost(error: FencedError, lease: Lease, silence: float) -> FencedError:
     if not elsewhere or silence < HEARTBEAT_TIMEOUT_MS / 1000:
         return error
     return FencedError(
-        f"{error.message}: it had not heard of this process for {silence:.0f} s and took it for dead",
-        hint="Nothing is lost, and nothing of the last batch was published. Find out what held this process up (a "
+        f"{error.message}: it had not heard from this process for {silence:.0f} s and took it for dead",
+        hint="Nothing is lost, and none of the last batch was published. Find out what held this process up (a "
         "machine that was suspended, a log out of reach), then start it again with --standby.",
     )

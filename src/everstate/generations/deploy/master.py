@@ -15,7 +15,7 @@ _HINT: Final = "Write the address that the master shows: --master spark://host:7
 _OTHERS: Final = {
     "local": ("Spark in this process is what runs without --master", "Leave --master out; --cores N says how many."),
     "sc://": (
-        "Spark Connect is not supported: state in pages, sources in Python and atomic batches need the classic API",
+        "Spark Connect is not supported: paged state, Python sources and atomic batches need the classic API",
         "Name the standalone master itself: --master spark://host:7077",
     ),
     "yarn": ("YARN is not supported, only standalone clusters are", _HINT),

@@ -98,7 +98,7 @@ class Wishes:
             raise ConfigurationError(
                 "a plan already says what happens: --recalculate, --accept-truncated and --keep-topic cannot be added "
                 "to it",
-                hint=f"Make a plan that says so: everstate plan {self.file} ... --out FILE",
+                hint=f"Make a plan with these options: everstate plan {self.file} ... --out FILE",
             )
 
     @classmethod

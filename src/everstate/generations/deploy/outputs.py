@@ -118,12 +118,12 @@ def require_fitting(topic: str, config: TopicConfig, *, table: bool) -> None:
     command = f"kafka-configs.sh --bootstrap-server HOST:PORT --alter --topic {topic} --add-config"
     if config.append_time:
         raise LogError(
-            f"topic {topic!r} replaces the time of each record by the broker's, so what is published would not be kept",
+            f"topic {topic!r} replaces the time of each record with the broker's, which would change what is published",
             hint=f"{command} message.timestamp.type=CreateTime",
         )
     if table and config.replication is not None and not config.compact:
         raise LogError(
-            f"topic {topic!r} is to hold a table, but is not compacted: rows would go with age, or never",
+            f"topic {topic!r} has to hold a table, but is not compacted: rows would expire with age, or never go",
             hint=f"{command} cleanup.policy=compact,retention.ms=-1",
         )
     if table and config.replication is not None and config.retention_ms is not None:

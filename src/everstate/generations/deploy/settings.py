@@ -184,7 +184,7 @@ class LogChoice:
 
     Attributes:
         address: The folder, or an address.
-        why: A clause for people, such as "EVERSTATE_LOG says so".
+        why: A clause for people, such as "EVERSTATE_LOG says to look".
     """
 
     address: str
@@ -199,18 +199,18 @@ def choose_log(given: str | Path | None = None, service: str | Path | None = Non
     """
     variable = os.environ.get("EVERSTATE_LOG")
     if given:
-        return LogChoice(str(given), "--log says so")
+        return LogChoice(str(given), "--log says to look")
     if variable:
-        return LogChoice(variable, "EVERSTATE_LOG says so")
+        return LogChoice(variable, "EVERSTATE_LOG says to look")
     project = current()
     project.require_known([field.name for field in fields(Settings)])
     if LOG in project.values:
-        return LogChoice(project.value(LOG), f"{project.place(LOG)} says so")
+        return LogChoice(project.value(LOG), f"{project.place(LOG)} says to look")
     if service:
-        return LogChoice(str(service), "the service's own log= says so")
+        return LogChoice(str(service), "the service's own log= says to look")
     if project.folder is not None:
-        return LogChoice(str(project.folder / DEFAULT_LOG), f"{project.place()} is here and names no other")
-    return LogChoice(f"./{DEFAULT_LOG}", "nothing says otherwise")
+        return LogChoice(str(project.folder / DEFAULT_LOG), f"the project of {project.place()} has it by default")
+    return LogChoice(f"./{DEFAULT_LOG}", "it is by default")
 
 
 def log_address(given: str | Path | None, service: str | Path | None) -> str:
@@ -228,8 +228,8 @@ def _folder(name: str, place: Any) -> Path:
     scheme, colon, _ = str(place).partition(":/")
     if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+", scheme):
         raise ConfigurationError(
-            f"the setting {name} cannot be {_unmangled(place)!r}: object stores and other file systems than those of "
-            "the machine are not supported",
+            f"the setting {name} cannot be {_unmangled(place)!r}: object stores and file systems other than the "
+            "machine's own are not supported",
             hint="Name a folder on a disk; where several machines work for one service, one that all of them mount at "
             f"the same path, such as NFS: {_option(name)} /mnt/everstate",
         )

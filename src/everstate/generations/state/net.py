@@ -101,7 +101,7 @@ def _finding(
         return Finding(found, _unsettled(sample, subject))
     place = f" ({found.location})" if found.location else ""
     warning = (
-        f"The step {found.step}{place} gives different results for the same records once more, so it is not "
+        f"The step {found.step}{place} gives different results for the same records again, so it is not "
         "recalculated again: it seems to depend on something that changes on its own. Let it depend on its arguments "
         "alone, or declare what it reads with es.declare(...). If you changed it on purpose, recalculate the output: "
         f"--recalculate {output}"

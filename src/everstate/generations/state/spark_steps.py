@@ -81,8 +81,8 @@ def require_same_feeds(service: str, steps: SparkSteps, log: Log) -> None:
 
 #: What can be done about a changed feed.
 _CURE = (
-    "Give the source a new topic, and all is read again and compared with what there is; or go on with the new "
-    'function from the next row on: {}, on_change="continue")'
+    "Give the source a new topic, and everything is read again and compared with what is there; or continue with the "
+    'new function from the next row on: {}, on_change="continue")'
 )
 
 

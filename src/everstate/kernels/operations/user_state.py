@@ -37,8 +37,8 @@ _MISSING: Final = object()
 class State:
     """What a stateful function remembers for the key of the row it is called with.
 
-    It can be used only while the function runs, and holds nothing of other keys. If the function raises, what it
-    changed is undone.
+    It can be used only while the function runs, and holds nothing of other keys. If the function raises, its changes
+    are undone.
 
     Example:
         >>> def running_total(row, state):

@@ -106,7 +106,7 @@ def named(error: KafkaException | KafkaError, what: str, *, topic: str | None = 
     """
     cause = error.args[0] if isinstance(error, KafkaException) else error
     if not isinstance(cause, KafkaError):
-        return LogError(f"{what}: {cause}", hint="See what the broker says of it.")
+        return LogError(f"{what}: {cause}", hint="See what the broker says about it.")
     code = cause.code()
     if topic is not None and code in UNKNOWN_TOPIC:
         return TopicNotFoundError(topic)
@@ -116,7 +116,7 @@ def named(error: KafkaException | KafkaError, what: str, *, topic: str | None = 
         return LogDeniedError(f"{what}: {cause.str()}", hint=_RIGHTS)
     if code in _AWAY:
         return LogUnavailableError(f"{what}: {cause.str()}", hint=_WAIT)
-    return LogError(f"{what}: {cause.str()} ({cause.name()})", hint="See what the broker says of it.")
+    return LogError(f"{what}: {cause.str()} ({cause.name()})", hint="See what the broker says about it.")
 
 
 def away(error: KafkaException, what: str) -> LogUnavailableError:

@@ -114,7 +114,7 @@ class Journal:
             if time.monotonic() > deadline:
                 raise LogUnavailableError(
                     f"an open transaction holds topic {self.topic!r} back at offset {end}",
-                    hint="It ends by itself, or the broker ends it after its time. Look for it: "
+                    hint="It ends by itself, or the broker ends it when it times out. Look for it: "
                     "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging",
                 )
             time.sleep(_LOOK_S)

@@ -88,7 +88,7 @@ def buried(reader: Reader, known: Standing) -> int:
         if len(below):
             count += len(below)
             logger.warning(
-                "Topic %s: %d keys got a value at the very moment of their removal, which is buried: %s",
+                "Topic %s: %d keys got a value at the very moment of their removal, and the removal has buried it: %s",
                 topic,
                 len(below),
                 ", ".join(repr(key) for key in below.head(_NAMED)),

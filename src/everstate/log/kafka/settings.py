@@ -61,7 +61,7 @@ class ClientSettings:
         unknown = sorted(set(self.values) - set(ALLOWED))
         if unknown:
             raise ConfigurationError(
-                f"Kafka's clients cannot be given {', '.join(unknown)}", hint=f"They take: {', '.join(ALLOWED)}."
+                f"Kafka's clients cannot be given {', '.join(unknown)}", hint=f"They accept: {', '.join(ALLOWED)}."
             )
 
     def __repr__(self) -> str:

@@ -66,7 +66,7 @@ def required(root: Path | None) -> Path:
     """
     if root is None:
         raise ConfigurationError(
-            "this log was opened without a folder for records on their way",
+            "this log was opened without a folder for records in transit",
             hint="Name one: --state-dir PATH or EVERSTATE_STATE_DIR, on a disk that all processes of the service see.",
         )
     return root

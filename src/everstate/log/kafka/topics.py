@@ -82,8 +82,8 @@ class Topics:
         copies = min((len(found.partitions[0].replicas) for found in self.described(names).values()), default=_REPLICAS)
         if copies < _REPLICAS:
             logger.warning(
-                "This cluster keeps %d cop%s of the service's topics, where %d are usual: a lost disk may take along "
-                "what it has published and knows",
+                "This cluster keeps %d cop%s of the service's topics, where %d are usual: a lost disk may take with "
+                "it what the service has published and recorded",
                 copies,
                 "y" if copies == 1 else "ies",
                 _REPLICAS,

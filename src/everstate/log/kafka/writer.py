@@ -110,8 +110,8 @@ class Writer:
                     self.drop()
                     if time.monotonic() > deadline:
                         raise LogUnavailableError(
-                            f"a transaction of {self.identity!r} did not come to its end: {error}",
-                            hint="Nothing of it counts unless it says so itself: run the service again.",
+                            f"a transaction of {self.identity!r} did not finish: {error}",
+                            hint="Either all of it counts or nothing does: run the service again.",
                         ) from error
                     # Two that fence each other over and over would never come to an end with their transactions.
                     time.sleep(_CHANCE.uniform(pause / 2, pause))
@@ -137,7 +137,7 @@ class Writer:
             self.drop()
             producer = self._clients.producer(self.identity)
             self._clients.require_transactions()
-            with told("Waiting up to %.0f s until the brokers have ended what %s has begun", PATIENCE_S, self.identity):
+            with told("Waiting up to %.0f s for the brokers to end what %s has begun", PATIENCE_S, self.identity):
                 self._init(producer)
             self._producer = producer
 

@@ -39,7 +39,7 @@ def explanation_paragraphs(known: Explanation, indent: int) -> Iterator[Paragrap
     yield sentence(Span(f"{sign} ", style), "key ", Span(known.key, Style.OUTPUT), f" {words}", indent=indent)
     yield from _values(known, indent + 2)
     if known.unknown:
-        yield sentence(f"its records cannot be told: {known.unknown}", indent=indent + 2)
+        yield sentence(f"its records cannot be determined: {known.unknown}", indent=indent + 2)
         return
     if known.records:
         yield sentence(f"made of {counted(known.records, 'record')}:", indent=indent + 2)

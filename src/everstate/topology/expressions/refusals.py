@@ -56,7 +56,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "Leave it as text, or cast to pl.Enum([...]), which names its values.",
     ),
     "series": (
-        "is a series, which would be laid beside whatever rows a micro-batch has",
+        "is a series, which would be lined up with whatever rows a micro-batch has",
         "A list of values to look for is fine: is_in([...]); values by row come from a join with a table.",
     ),
     "StringExpr.Strptime": (

@@ -45,7 +45,7 @@ def test_copy_to_another_number_of_partitions_goes_by_the_keys(everstate, orders
     other = open_log(everstate.path / "other")
     other.create_topic("orders", TopicConfig(partitions=1))
     result = everstate("copy", "--all", "--to", str(everstate.path / "other"))
-    assert result.stdout == "orders: 4 records, in other partitions\n"
+    assert result.stdout == "orders: 4 records, in different partitions\n"
     assert sorted(row[2] for row in records(other, "orders")) == [10, 20, 30, 40]
 
 
@@ -59,7 +59,7 @@ def test_copy_to_a_topic_that_has_records_is_refused_unless_they_are_to_be_added
 
 
 def test_copy_without_a_topic_or_to_the_same_log_is_refused(everstate, orders):
-    with pytest.raises(ConfigurationError, match="no topic is named"):
+    with pytest.raises(ConfigurationError, match="no topic was named"):
         everstate("copy", "--to", str(everstate.path / "other"))
     with pytest.raises(ConfigurationError, match="the log to copy from is the one to copy to"):
         everstate("copy", "orders", "--to", orders.url)

@@ -53,7 +53,7 @@ def test_status_of_a_generation_that_is_ready_says_so(shop):
 def test_status_of_a_service_that_is_not_there_names_those_that_are(shop):
     with pytest.raises(ConfigurationError, match="service 'shpo' has not been deployed") as refused:
         shop("status", "shpo")
-    assert refused.value.hint == "Did you mean 'shop'? Deployed are: shop."
+    assert refused.value.hint == "Did you mean 'shop'? The deployed services are: shop."
 
 
 def test_status_without_services_says_so(everstate):

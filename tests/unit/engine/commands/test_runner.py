@@ -97,13 +97,13 @@ def test_run_that_is_asked_to_stop_says_what_is_committed_and_how_to_go_on(log, 
     assert "Stopped. Committed in this run:\n" in told
     where = f"up to offsets {ends[0]} and {ends[1]} of clicks"
     assert f"  hits (generation 1): 6 records read, 6 written; {where}\n" in told
-    assert told.endswith("To go on from there: everstate run shop.py\n")
+    assert told.endswith("To continue from there: everstate run shop.py\n")
 
 
 def test_run_from_python_that_is_asked_to_stop_returns(log, capsys):
     with beside(lambda: has_run(log), kill(signal.SIGINT)):
         service().run(log=log.url)
-    assert capsys.readouterr().err.endswith("The next run goes on from there.\n")
+    assert capsys.readouterr().err.endswith("The next run continues from there.\n")
 
 
 def test_run_that_is_stopped_while_it_builds_says_that_the_next_one_goes_on_with_it(log, capsys):
@@ -125,7 +125,7 @@ def test_run_that_waits_for_another_process_can_be_stopped(log, capsys):
         Runner(service(), log=log.url, standby=True, file="shop.py").run()
     assert capsys.readouterr().err == (
         "Stopped before any output had been started: nothing was committed in this run.\n"
-        "To go on from there: everstate run shop.py\n"
+        "To continue from there: everstate run shop.py\n"
     )
 
 
@@ -142,7 +142,7 @@ def test_run_once_that_is_stopped_before_it_is_done_does_not_pass_for_done(log, 
     with pytest.raises(ended) as how:
         Runner(service(), log=log.url, file="shop.py", announce=lambda _: kill(number)()).run(once=True)
     assert ended is KeyboardInterrupt or how.value.code == 128 + signal.SIGTERM
-    assert "To go on from there: everstate run shop.py --once\n" in capsys.readouterr().err
+    assert "To continue from there: everstate run shop.py --once\n" in capsys.readouterr().err
     service().run(log=log.url, once=True, show=False)
     assert has_run(log)
 
@@ -151,7 +151,7 @@ def test_run_whose_lease_is_taken_over_says_so_in_a_sentence_and_returns(log, ca
     with beside(lambda: has_run(log), lambda: log.acquire("shop", take_over=True)):
         Runner(service(), log=log.url, heartbeat=0.05).run()
     assert capsys.readouterr().err.endswith(
-        f"Process {os.getpid()} now runs service shop in the place of this one, which has stopped. "
+        f"Process {os.getpid()} now runs service shop in place of this one, which has stopped. "
         "Nothing is lost: it goes on from the last commit.\n"
     )
 
@@ -162,7 +162,7 @@ def test_run_in_the_background_whose_lease_is_taken_over_ends_without_an_error(l
     with beside(lambda: has_run(log), lambda: log.acquire("shop", take_over=True)):
         app._runner._thread.join(60)
     app.stop()
-    assert "now runs service shop in the place of this one" in capsys.readouterr().err
+    assert "now runs service shop in place of this one" in capsys.readouterr().err
 
 
 def test_run_once_that_is_taken_over_before_it_is_done_does_not_pass_for_done(log):

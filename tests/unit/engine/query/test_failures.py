@@ -126,8 +126,8 @@ def test_failure_that_will_not_pass_is_not_transient(error):
     [
         ("ExecutorLostFailure (executor 1 exited caused by one of the running tasks)", True, "lost executors"),
         ("FetchFailed(BlockManagerId(0, host, 1, None))", True, "lost executors"),
-        ("Master removed our application: KILLED", False, "has given up this service"),
-        ("Job 3 cancelled because SparkContext was shut down", False, "has given up this service"),
+        ("Master removed our application: KILLED", False, "has given up on this service"),
+        ("Job 3 cancelled because SparkContext was shut down", False, "has given up on this service"),
     ],
 )
 def test_failure_of_a_cluster_is_named_and_tried_again_where_that_may_help(text, transient, said):

@@ -91,7 +91,7 @@ def test_batch_that_comes_again_is_skipped_and_the_next_one_goes_on(log, tmp_pat
 def test_other_rows_for_a_batch_are_refused_on_a_stream_and_corrected_on_a_table(log, tmp_path):
     crossing = feed(log, tmp_path / "feed")
     crossing._batch(Frame(rows(0, 3)), 0)
-    with pytest.raises(CommitConflictError, match=r"from_spark\(read\) does not go on where topic 'orders' is"):
+    with pytest.raises(CommitConflictError, match=r"from_spark\(read\) does not continue where topic 'orders' is"):
         crossing._batch(Frame(rows(0, 4)), 0)
     assert values(log) == [0, 1, 2]
     log.delete_topic("orders")

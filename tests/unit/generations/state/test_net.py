@@ -93,7 +93,7 @@ def test_plan_finds_what_the_fingerprint_missed_once_and_warns_when_it_happens_b
     file.write_text("4")
     action, _ = planned(app, log)
     assert action.kind == "nothing"
-    assert "once more" in action.warnings[0]
+    assert "same records again" in action.warnings[0]
     assert "--recalculate out" in action.warnings[0]
 
 

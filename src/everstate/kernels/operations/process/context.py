@@ -49,8 +49,8 @@ class Context:
     """What a processor's function is given as its second argument, and `on_timer` as its only one.
 
     Each state that the processor declares is an attribute: `ctx.last` for `es.value("last", float)`. It can be used
-    only while the function runs, and reaches nothing of other keys. If the function raises, all that it has changed,
-    set and forwarded is undone.
+    only while the function runs, and reaches nothing of other keys. If the function raises, everything that it has
+    changed, set or forwarded is undone.
 
     Example:
         >>> import everstate as es
@@ -97,12 +97,12 @@ class Context:
 
     @property
     def time(self) -> int:
-        """When the row happened, or for when the timer was set, in milliseconds since 1970."""
+        """When the row happened, or the time for which the timer was set, in milliseconds since 1970."""
         return self._moment.time
 
     @property
     def stream_time(self) -> int:
-        """The stream time at the row: the highest time of its partition so far. Lifetimes of states go by it."""
+        """The stream time at the row: the highest time of its partition so far. It decides the lifetimes of states."""
         return self._moment.st
 
     @property
@@ -123,20 +123,20 @@ class Context:
         return None if self._moment.due is None else self._moment.due[0]
 
     def timer(self, name: str, at: int | datetime, clock: Clock = "event") -> None:
-        """Have `on_timer` called for this key at a time; a timer of that name which is set already is moved.
+        """Have `on_timer` called for this key at a time; a timer of that name that is already set is moved.
 
         An event timer is due once every partition of the streams that feed the processor has reached its time, after
         the rows of that micro-batch; timers of one micro-batch fire in the order of their times. A wall timer is due
-        with the first micro-batch whose recorded clock has reached its time, before the rows of that.
+        with the first micro-batch whose recorded clock has reached its time, before the rows of that micro-batch.
 
         Args:
             name: Its name; a key has one timer of each name.
             at: When: milliseconds since 1970, or a datetime with a time zone.
-            clock: "event" for the time of rows, "wall" for that of the clock on the wall.
+            clock: "event" for the time of rows, "wall" for the wall clock.
 
         Raises:
-            StateValueError: If there is no `on_timer`, the time is none, or a timer that is due would set itself to a
-                time that is not after its own.
+            StateValueError: If there is no `on_timer`, the time is not valid, or a timer that is due would set itself
+                to a time that is not later than its own.
         """
         held = self._open()
         if self._node.on_timer is None:
@@ -158,7 +158,7 @@ class Context:
         held.set_timer(name, Timer(time, clock, moment.st, moment.topic, moment.partition, moment.offset))
 
     def cancel(self, name: str) -> None:
-        """Take a timer of this key back; nothing happens if there is none."""
+        """Cancel a timer of this key; nothing happens if there is none."""
         held = self._open()
         _require_name(name)
         if name in held.timers:
@@ -169,7 +169,7 @@ class Context:
 
         Args:
             value: What the schema says: a dict, an instance of a dataclass, or the bare value of a scalar.
-            to: A side that the processor declares; by default the rows of the processor itself, as its result is.
+            to: A side that the processor declares; by default the processor's own rows, where its result goes, too.
 
         Raises:
             RecordError: If the value does not fit, or there is no such side.

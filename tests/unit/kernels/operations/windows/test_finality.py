@@ -51,7 +51,7 @@ def test_row_that_gets_to_what_is_final_stops_the_output_by_name(service):
 
     books = json.loads(run({}, 0, 5_000)[1])
     stale = {**books, "stream_times": dict.fromkeys(books["stream_times"], 3)}
-    with pytest.raises(FinalityError, match="had come to 5000 before") as caught:
+    with pytest.raises(FinalityError, match="all partitions had reached 5000") as caught:
         run({1: json.dumps(stale).encode()}, 1, 4)
     assert caught.value.location is not None
     assert "--recalculate" in caught.value.hint

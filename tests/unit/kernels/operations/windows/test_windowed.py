@@ -145,7 +145,7 @@ def test_partition_without_records_holds_back_what_would_be_final():
 
 
 def test_partition_that_is_added_stops_the_output_by_name():
-    with pytest.raises(StateError, match="'orders' has got a new partition, 1") as caught:
+    with pytest.raises(StateError, match="'orders' has a new partition, 1") as caught:
         require_known({"0/0": 5}, mark(0, 1, 0, 0, None), ["orders"])
     assert "--recalculate" in caught.value.hint
 
