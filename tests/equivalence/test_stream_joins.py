@@ -138,8 +138,10 @@ def service(case: Case) -> es.Service:
     return app
 
 
-def play(case: Case, shards: int, chance: random.Random, batches: int) -> es.testing.Driver:
-    driver = es.testing.Driver(service(case), partitions=case.partitions, shards=shards)
+def play(
+    case: Case, shards: int, chance: random.Random, batches: int, app: es.Service | None = None
+) -> es.testing.Driver:
+    driver = es.testing.Driver(app or service(case), partitions=case.partitions, shards=shards)
     cuts = sorted(chance.randint(0, len(case.rows)) for _ in range(batches - 1))
     for start, end in zip([0, *cuts], [*cuts, len(case.rows)], strict=True):
         with driver.batch():

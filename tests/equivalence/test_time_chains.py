@@ -5,10 +5,12 @@ The model knows no topic in between: a row counts by the stream time that it had
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import defaultdict
 from typing import Any
 
+import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 from polars import col
@@ -228,4 +230,51 @@ def test_steps_that_keep_joined_rows_lose_none_however_they_are_cut(case, seed):
             name = key[0] if isinstance(key, tuple) else key
             found[name] = max(row["n"], found.get(name, 0))
         assert {key: found.get(key, 0) for key in "ab"} == {key: wanted[key] for key in "ab"}, topic
+    PLAYED["time between outputs"] += 1
+
+
+def ordering(case: joins.Case) -> es.Service:
+    """Steps that put the rows of a join in order, which those of one record share with each other."""
+    app = es.Service("s")
+    sides = [app.stream(f"in{side}", key="k", schema={f"n{side}": int, "at": int}, time="at") for side in (0, 1)]
+    within = (f"{case.before}ms", f"{case.after}ms")
+    joined = sides[0].join(sides[1], within=within, grace=f"{case.grace}ms", how=case.how)
+    kept = joined.group_by("k")
+    # Nothing tells the values of rows apart that have the same, so those of "tens" often are.
+    pair = {"tens": es.collect(col("n0") // 10), "ones": es.collect("n1")}
+    ends = {"first": col("n0").first(), "last": col("n1").last(), "texts": es.collect(pl.concat_list("n0", "n1"))}
+    kept.agg(**pair, **ends, tops=es.top_k("n1", 3, by=col("n0") // 10)).to("all")
+    kept.agg(first=col("n1").first(), last=pl.struct("n1", "n0").last()).to("ends")
+    kept.window(es.tumbling("20ms", grace="1h")).agg(**pair, last=col("n1").last()).to("tumbling")
+    kept.window(es.hopping("20ms", "10ms", grace="1h")).agg(first=col("n1").first()).to("hopping")
+    for name, window in (("session", es.session("10ms", grace="1h")), ("sliding", es.sliding("10ms", grace="1h"))):
+        kept.window(window).agg(**pair, last=col("n1").last()).to(name)
+        kept.window(window).reduce(lambda one, other: other).to(f"{name}-reduced")
+    kept.window(es.session("10ms", grace="1h")).agg(last=col("n1").last(), n=es.count()).to("merged")
+    return app
+
+
+def test_partners_of_one_record_come_in_the_same_order_whenever_they_come():
+    rows = [(1, 7, 7), (0, 10, 1), (1, 5, 5)]
+    found = []
+    for apart in (False, True):
+        driver = es.testing.Driver(ordering(joins.Case([], 1, "inner", 20, 20, 0)))
+        with contextlib.nullcontext() if apart else driver.batch():
+            for side, at, number in rows:
+                driver.send(f"in{side}", "a", {f"n{side}": number, "at": at})
+        found.append({topic: driver.table(topic) for topic in ("all", "ends", "session-reduced")})
+    assert found[0] == found[1]
+    assert found[0]["all"]["a"]["ones"] == [5, 7]
+
+
+@examples(60, 20)
+@given(joins.cases(), st.integers(0, 10**6))
+def test_order_of_joined_rows_is_the_same_however_they_are_cut(case, seed):
+    chance = random.Random(seed)
+    topics = [unit.output.topic for unit in ordering(case).units()]
+    once = joins.play(case, 1, chance, 1, ordering(case))
+    again = joins.play(case, chance.choice([1, 3]), chance, chance.randint(2, 12), ordering(case))
+    for topic in topics:
+        assert once.table(topic) == again.table(topic), topic
+    assert again.upgrade(ordering(case), recalculate=topics).records == []
     PLAYED["time between outputs"] += 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from everstate.schema.durations import milliseconds
 from everstate.schema.topic_names import dead_letter_topic
-from everstate.topology.nodes.node import Kind
+from everstate.topology.nodes.node import Kind, feeders_first
 from everstate.topology.nodes.processor import Routed
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Unit:
     @classmethod
     def of(cls, service: str, output: Output) -> Unit:
         """Number the nodes that feed an output and give each its stage."""
-        nodes = _topological(output)
+        nodes = feeders_first(output)
         number = {id(node): place for place, node in enumerate(nodes)}
         stages: list[int] = []
         settled: list[bool] = []  # whether the rows a node gives lie on the shard of their key
@@ -174,7 +174,7 @@ class Unit:
         What looks something up meets what there is, and knows no order beside.
         """
         steps = [node for node in self.order_sensitive if not node.traits.looked_up]
-        return any(before.gives_later for node in steps for before in _topological(node) if before is not node)
+        return any(before.gives_later for node in steps for before in feeders_first(node) if before is not node)
 
     def _reaching(self, *, looked_up: bool) -> frozenset[int]:
         """The topics behind those ports of the steps that look something up."""
@@ -184,7 +184,7 @@ class Unit:
     def _behind_ports(self, *, looked_up: bool) -> list[Node]:
         edges = [edge for edge in self.edges if self.nodes[edge.target].traits.looked_up]
         ports = [e for e in edges if (e.port in self.nodes[e.target].traits.looked_up) == looked_up]
-        return [node for edge in ports for node in _topological(self.nodes[edge.source])]
+        return [node for edge in ports for node in feeders_first(self.nodes[edge.source])]
 
     @cached_property
     def followed_by_order(self) -> tuple[bool, ...]:
@@ -274,7 +274,7 @@ class Unit:
 
     def _behind(self, number: int) -> frozenset[int]:
         """The topics of all streams from which rows reach a node, or of all tables if there is none."""
-        sources = [cast("Source", node) for node in _topological(self.nodes[number]) if not node.inputs]
+        sources = [cast("Source", node) for node in feeders_first(self.nodes[number]) if not node.inputs]
         streams = [source for source in sources if source.kind is Kind.STREAM]
         return frozenset(self.topics.index(source.topic) for source in streams or sources)
 
@@ -316,25 +316,6 @@ def built(unit: Unit, *, caused: bool = False) -> Unit:
 def silenced(unit: Unit) -> Unit:
     """The same unit without side effects: a recalculation must not repeat what `peek` has done."""
     return replace(unit, nodes=tuple(node.silenced() for node in unit.nodes))
-
-
-def _topological(output: Node) -> list[Node]:
-    """The nodes that lead to an output, feeders first, each once.
-
-    Iterative, since a chain may be longer than Python's recursion limit.
-    """
-    found: dict[int, Node] = {}
-    stack: list[tuple[Node, bool]] = [(output, False)]
-    while stack:
-        node, entered = stack.pop()
-        if id(node) in found:
-            continue
-        if entered:
-            found[id(node)] = node
-        else:
-            stack.append((node, True))
-            stack.extend((feeder, False) for feeder in reversed(node.inputs))
-    return list(found.values())
 
 
 def _stage(node: Node, feeders: list[tuple[int, bool]]) -> int:

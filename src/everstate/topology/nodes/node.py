@@ -166,6 +166,11 @@ class Node:
         return False
 
     @property
+    def shares_positions(self) -> bool:
+        """Whether rows of one position and time may come in different micro-batches, so that neither orders them."""
+        return False
+
+    @property
     def versions(self) -> tuple[Node, str] | None:
         """The records that a table's values come from and for how long they count, if it knows what it was before."""
         return None
@@ -214,3 +219,22 @@ class Node:
             timed=self.timed,
             clocked=self.clocked,
         )
+
+
+def feeders_first(output: Node) -> list[Node]:
+    """The nodes that lead to an output, feeders first, each once.
+
+    Iterative, since a chain may be longer than Python's recursion limit.
+    """
+    found: dict[int, Node] = {}
+    stack: list[tuple[Node, bool]] = [(output, False)]
+    while stack:
+        node, entered = stack.pop()
+        if id(node) in found:
+            continue
+        if entered:
+            found[id(node)] = node
+        else:
+            stack.append((node, True))
+            stack.extend((feeder, False) for feeder in reversed(node.inputs))
+    return list(found.values())

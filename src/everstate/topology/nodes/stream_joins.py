@@ -45,6 +45,11 @@ class StreamJoin(Node):
         """A pair comes with its second row and has the position of the later one; others come out when given up."""
         return True
 
+    @property
+    def shares_positions(self) -> bool:
+        """A row's pairs have its position, and its partners may come one after the other."""
+        return True
+
     @cached_property
     def before_ms(self) -> int:
         """How much earlier the right row may be."""

@@ -27,6 +27,7 @@ from everstate.errors import NumberOverflowError
 from everstate.kernels.operations.aggregate import decimals, exact
 from everstate.topology.aggregates import INCREMENTAL, REVERSIBLE, Leaf
 from everstate.topology.nodes import Kind
+from everstate.topology.nodes.node import feeders_first
 
 if TYPE_CHECKING:
     from everstate.topology.nodes import Aggregate
@@ -187,11 +188,13 @@ class AggregatePlan:
         accumulators: All leaves.
         retracts: The input is a table, so contributions may be taken back.
         placed: A group has the position of its last contribution that is still there.
+        shared: Rows may share a position and come in different micro-batches, so values decide between them.
     """
 
     accumulators: tuple[Accumulator, ...]
     retracts: bool
     placed: bool = False
+    shared: bool = False
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -219,7 +222,9 @@ class AggregatePlan:
         placed = ordered and feeder.kind is Kind.TABLE
         if placed:
             accumulators.append(Accumulator(Leaf("last", f"$a{len(accumulators)}", pl.lit(value=True)), pl.Boolean()))
-        return cls(tuple(accumulators), feeder.kind is Kind.TABLE, placed)
+        retracts = feeder.kind is Kind.TABLE
+        shared = not retracts and any(before.shares_positions for before in feeders_first(feeder))
+        return cls(tuple(accumulators), retracts, placed, shared)
 
     @property
     def merging(self) -> list[Accumulator]:
@@ -236,6 +241,12 @@ class AggregatePlan:
         """Those whose inputs are kept by contribution."""
         enough = REVERSIBLE if self.retracts else INCREMENTAL
         return [a for a in self.accumulators if a.leaf.kind not in enough]
+
+    def tied(self, *kinds: str) -> list[str]:
+        """The inputs of the leaves of some kinds, where values decide between rows of one position."""
+        leaves = self.of_kind(*kinds) if kinds else self.kept
+        inputs = (expression for a in leaves for expression in a.inputs)
+        return list(dict.fromkeys(e.meta.output_name() for e in inputs)) if self.shared else []
 
     def of_kind(self, *kinds: str) -> list[Accumulator]:
         """The leaves of some kinds."""

@@ -1,7 +1,8 @@
 """Contributions: the rows of a group, one by one, for aggregates that cannot be undone or need them all.
 
 On a table a contribution is known by the key it had before (`$ck`), and a retraction names it. On a stream it gets a
-number, in the order of (timestamp, topic, partition, offset) within a batch.
+number, in the order of (timestamp, topic, partition, offset) within a batch. Where rows share a position and come in
+different batches, as the pairs of a joined row do, that number says nothing, and values come before it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def changed(held: pl.DataFrame, added: pl.DataFrame, gone: pl.DataFrame) -> pl.D
 def whole(plan: AggregatePlan, contributions: pl.DataFrame) -> pl.DataFrame:
     """The results of the leaves that need all contributions, by group."""
     if any(a.leaf.kind in {"collect", "top_k"} for a in plan.holistic):
-        contributions = contributions.sort(*ORDER, CONTRIBUTION)
+        contributions = contributions.sort(*ORDER, *plan.tied(), CONTRIBUTION)
     return contributions.group_by(KEY, maintain_order=True).agg(_whole(a).alias(a.leaf.column) for a in plan.holistic)
 
 
@@ -66,7 +67,7 @@ def superfluous(plan: AggregatePlan, contributions: pl.DataFrame) -> pl.DataFram
     """The contributions that can never matter again: on a stream, those below the top k. None if all may matter."""
     if plan.retracts or any(a.leaf.kind != "top_k" for a in plan.kept):
         return None
-    ordered = contributions.sort(*ORDER, CONTRIBUTION)
+    ordered = contributions.sort(*ORDER, *plan.tied(), CONTRIBUTION)
     tops = [
         ordered.group_by(KEY).agg(_top(a, pl.col(CONTRIBUTION))).explode(CONTRIBUTION, empty_as_null=False)
         for a in plan.kept

@@ -6,7 +6,7 @@ same shape is sent between shards (what a batch adds) and stored (what there is)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
@@ -97,12 +97,8 @@ def merged(plan: AggregatePlan, partials: pl.DataFrame, keys: Sequence[str]) -> 
     )
     groups = groups.with_columns(positions.unpacked(groups[_AT])).drop(_AT)
     for end in _ends_used(plan):
-        order = _order(end)
-        ends = partials.select(KEY, *order, *(a.value for a in plan.of_kind(end[1:])))
-        ends = ends.sort(order, maintain_order=True).unique(
-            KEY, keep="first" if end == "$first" else "last", maintain_order=True
-        )
-        groups = groups.join(ends, on=KEY, how="left")
+        ends = partials.select(KEY, *_order(end), *(a.value for a in plan.of_kind(end[1:])))
+        groups = groups.join(_outermost(plan, end, ends), on=KEY, how="left")
     return exact.normalise(groups, *plan.exact_prefixes)
 
 
@@ -110,7 +106,7 @@ def advanced(plan: AggregatePlan, before: pl.DataFrame, delta: pl.DataFrame) -> 
     """The stored rows with what a batch adds; both frames have the same groups in the same order."""
     wide = pl.concat([delta, before.drop(KEY).rename(lambda name: _OLD + name)], how="horizontal")
     old = set(before.columns)
-    columns = [pl.col(KEY)]
+    columns: list[pl.Expr | pl.Series] = [pl.col(KEY)]
     for name in (COUNT, *dict.fromkeys(sum_columns(delta) + sum_columns(before))):
         parts = [pl.col(_OLD + name)] if name in old else []
         parts += [pl.col(name)] if name in delta.columns else []
@@ -121,6 +117,8 @@ def advanced(plan: AggregatePlan, before: pl.DataFrame, delta: pl.DataFrame) -> 
         columns.append(horizontal(pair).alias(a.value))
     for order, latest, values in _ordered(plan):
         columns += _later(order, old, values, latest=latest)
+    for end in _ends_used(plan) if plan.shared else ():
+        columns += _either(plan, end, before, delta)
     return exact.normalise(wide.select(columns), *plan.exact_prefixes)
 
 
@@ -150,7 +148,7 @@ def _ends_used(plan: AggregatePlan) -> list[str]:
 def _ordered(plan: AggregatePlan) -> Iterator[tuple[list[str], bool, list[str]]]:
     """The orders by which columns are chosen: the columns of the order, whether the later wins, what goes with it."""
     yield list(ORDER), True, []
-    for end in _ends_used(plan):
+    for end in () if plan.shared else _ends_used(plan):
         yield end_columns(plan, end), end == "$last", [a.value for a in plan.of_kind(end[1:])]
 
 
@@ -162,6 +160,23 @@ def _later(order: list[str], old: set[str], values: list[str], *, latest: bool) 
     wins = ~new_first if latest else new_first
     takes = pl.col(_OLD + order[0]).is_null() | (pl.col(order[0]).is_not_null() & wins)
     return [pl.when(takes).then(pl.col(name)).otherwise(pl.col(_OLD + name)).alias(name) for name in order + values]
+
+
+def _outermost(plan: AggregatePlan, end: str, ends: pl.DataFrame) -> pl.DataFrame:
+    """The first or last contribution of each group out of several."""
+    values = [a.value for a in plan.of_kind(end[1:])] if plan.shared else []
+    keep: Literal["first", "last"] = "first" if end == "$first" else "last"
+    return ends.sort(*_order(end), *values, maintain_order=True).unique(KEY, keep=keep, maintain_order=True)
+
+
+def _either(plan: AggregatePlan, end: str, before: pl.DataFrame, delta: pl.DataFrame) -> list[pl.Series]:
+    """What is first or last of the stored and the new, by group; values decide between rows of one position."""
+    names = [KEY, *_order(end), *(a.value for a in plan.of_kind(end[1:]))]
+    ends = [delta.select(names)]
+    if names[1] in before.columns:
+        ends.append(before.select(names).filter(pl.col(names[1]).is_not_null()))
+    found = delta.select(KEY).join(_outermost(plan, end, pl.concat(ends)), on=KEY, how="left", maintain_order="left")
+    return found.drop(KEY).get_columns()
 
 
 def _extremes(plan: AggregatePlan) -> Iterator[pl.Expr]:
@@ -177,9 +192,11 @@ def _extremes(plan: AggregatePlan) -> Iterator[pl.Expr]:
 def _ends(plan: AggregatePlan) -> Iterator[pl.Expr]:
     """The first and last addition of a frame in order."""
     for end in _ends_used(plan):
+        tied = plan.tied(end[1:])
         taken = [(a.leaf.input_column, a.value) for a in plan.of_kind(end[1:])]
         taken += [(_AT, f"{end}{_AT}")]
         taken += [(CONTRIBUTION, f"{end}{CONTRIBUTION}")] if plan.retracts else []
         for source, name in taken:
             column = pl.col(source).filter(pl.col(OP) > 0) if plan.retracts else pl.col(source)
+            column = column.sort_by(_AT, *tied, maintain_order=True) if tied else column
             yield (column.first() if end == "$first" else column.last()).alias(name)

@@ -27,6 +27,7 @@ from everstate.kernels.positions import position_names
 from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
 from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import RowWindowAggregate, RowWindowFold
+from everstate.topology.nodes.node import feeders_first
 from everstate.topology.nodes.windows import END
 
 if TYPE_CHECKING:
@@ -123,6 +124,12 @@ class _Inside:
             **self.inputs,
         }
 
+    @property
+    def tied(self) -> list[str]:
+        """Columns that order rows of one position, where they may come in different micro-batches."""
+        shared = any(before.shares_positions for before in feeders_first(self.node))
+        return list(self.inputs) if shared else []
+
 
 def _inputs(plan: AggregatePlan) -> list[str]:
     return [expression.meta.output_name() for a in plan.accumulators for expression in a.inputs]
@@ -158,9 +165,9 @@ def _updated(number: int, rows: pl.DataFrame, shard: Shard, inside: _Inside) -> 
     store = shard.multi(number, _ROWS)
     held = shaped(store.lookup(groups), inside.stored)
     new = _stored(inside, rows, held)
-    was, _ = _windows(node, held, before)
+    was, _ = _windows(inside, held, before)
     both = pl.concat([held, new])
-    is_, both = _windows(node, both, before)
+    is_, both = _windows(inside, both, before)
     live = both.filter(pl.col(_LAST_MS) + node.gone_ms > now)
     gone = held.join(live, on=[KEY, CONTRIBUTION], how="anti").select(KEY, CONTRIBUTION)
     store.apply(live.select(list(inside.stored)), gone)
@@ -178,13 +185,14 @@ def _stored(inside: _Inside, rows: pl.DataFrame, held: pl.DataFrame) -> pl.DataF
     return shaped(named, inside.stored)
 
 
-def _windows(node: RowWindowed, rows: pl.DataFrame, before: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _windows(inside: _Inside, rows: pl.DataFrame, before: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows of windows that are not gone, once for each of their windows; and all rows with what is known of them.
 
     Returns:
         Rows with `$begin` and `$end` of a window; rows with `$end`, the last that a window of theirs can have.
     """
-    rows = rows.sort(KEY, *ORDER, CONTRIBUTION)
+    node = inside.node
+    rows = rows.sort(KEY, *ORDER, *inside.tied, CONTRIBUTION)
     if node.session:
         known = _in_sessions(node, rows)
         return known.filter(pl.col(_LAST_MS) + node.gone_ms > before), known.drop(BEGIN)
