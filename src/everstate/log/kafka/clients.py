@@ -207,14 +207,14 @@ class Clients:
         with self._guard:
             self._idle.append(consumer)
 
-    def introduce(self, client: Consumer | Producer, topic: str) -> None:
+    def introduce(self, client: Consumer | Producer, topic: str, patience_s: float = ASK_S) -> None:
         """Have a client know where a topic is: by itself it would look only once a second."""
         with self._guard:
             known = self._known.setdefault(id(client), set())
             if topic in known:
                 return
             known.add(topic)
-        self._ask(client, topic, ASK_S, f"topic {topic!r} cannot be found", about=topic)
+        self._ask(client, topic, patience_s, f"topic {topic!r} cannot be found", about=topic)
 
     def forget(self) -> None:
         """Let go of all that may know of a topic that is gone: the next one of that name is another."""

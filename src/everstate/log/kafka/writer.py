@@ -245,9 +245,13 @@ class Transaction:
         self._clients = clients
         self.places: dict[tuple[str, int], int] = {}
 
+    def _find(self, topic: str) -> None:
+        """Know where a topic is. A broker that comes back in time has lost nothing, so wait as long as a commit does."""
+        self._clients.introduce(self._producer, topic, TRANSACTION_MS / 1000)
+
     def put(self, topic: str, key: str, value: bytes | None) -> None:
         """Write one entry of a journal."""
-        self._clients.introduce(self._producer, topic)
+        self._find(topic)
         self._produce(topic, value, key.encode(), {"partition": 0, "on_delivery": self._delivered})
 
     def rows(self, topic: str, partition: int, content: pl.DataFrame, generation: str | None = None) -> None:
@@ -259,7 +263,7 @@ class Transaction:
             content: The records.
             generation: They say that they are of this one, unless they say of which they are.
         """
-        self._clients.introduce(self._producer, topic)
+        self._find(topic)
         headers = _headers(content, generation)
         rows = zip(*(content.get_column(name).to_list() for name in ("key", "value", "ts")), headers, strict=True)
         last = content.height - 1
