@@ -166,6 +166,11 @@ class Unit:
         """Whether time alone can give rows that look something up."""
         return any(node.timed or node.clocked for node in self._behind_ports(looked_up=False))
 
+    @property
+    def ages(self) -> bool:
+        """Whether its rows are windows of a stream, which change no more once they are final."""
+        return self.output.inputs[0].when_final({}) is not None
+
     @cached_property
     def goes_one_by_one(self) -> bool:
         """Whether a step that depends on the order of arrival gets rows later than in the micro-batch that read them.

@@ -12,6 +12,7 @@ from everstate.generations.compare.difference import Difference, difference
 from everstate.generations.compare.letters import letter_difference
 from everstate.generations.compare.topic_view import TopicView
 from everstate.generations.generation import own_dead_letters, own_side, own_topic
+from everstate.generations.registry import now_ms
 from everstate.generations.state.removed import copied_at, has_removals, held_back
 from everstate.schema.topic_names import dead_letter_topic, removals_topic
 from everstate.topology.nodes import Kind
@@ -96,9 +97,15 @@ class Comparisons:
             ids = self._log.topic_ids([topic for topic in unit.topics if self._log.has_topic(topic)])
             copied_ms = copied_at(self._log, unit, generation) if removals else None
             kept = held_back(table, there, removed, ids, copied_ms)
-            found = difference(kept, there, text=unit.output.format != "json")
+            young = self._not_expired(unit)
+            found = difference(kept.filter(young), there.filter(young), text=unit.output.format != "json")
             self._made[built] = ((table, there, removed), found)
         return found
+
+    def _not_expired(self, unit: Unit) -> pl.Expr:
+        """Which rows count: where a topic of windows deletes by age, old ones are neither brought back nor removed."""
+        age = self._log.describe(unit.output.topic).config.retention_ms if unit.ages else None
+        return pl.lit(value=True) if age is None else pl.col("ts") >= now_ms() - age
 
     def _latest(self, topic: str, *, headers: bool = False) -> pl.DataFrame:
         name = f"{topic} headers" if headers else topic

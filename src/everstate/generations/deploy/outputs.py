@@ -80,7 +80,7 @@ def create_topics(units: Sequence[Unit], log: Log, policy: str) -> None:
         config = TopicConfig(partitions=partitions, compact=compact, delete_retention_ms=TOMBSTONES_MS)
         register(output.record, output.format)
         log.create_topic(output.topic, config, exist_ok=True)
-        require_fitting(output.topic, log.describe(output.topic).config, table=compact)
+        require_fitting(output.topic, log.describe(output.topic).config, table=compact, ages=unit.ages)
         if policy == "dead-letter":
             log.create_topic(dead_letter_topic(output.topic), TopicConfig(partitions=1, compact=True), exist_ok=True)
         for side in unit.sides:
@@ -109,8 +109,14 @@ def require_sources(units: Sequence[Unit], log: Log) -> None:
         raise TopicNotFoundError(missing[0].topic, location=missing[0].location, hint=hint)
 
 
-def require_fitting(topic: str, config: TopicConfig, *, table: bool) -> None:
+def require_fitting(topic: str, config: TopicConfig, *, table: bool, ages: bool = False) -> None:
     """Refuse a topic of a cluster that somebody has made in a way which would change or lose what is published.
+
+    Args:
+        topic: Its name.
+        config: How it was made.
+        table: It is to hold a table.
+        ages: Of that table, old rows may go: none of them changes any more.
 
     Raises:
         LogError: With the command that mends it.
@@ -126,7 +132,7 @@ def require_fitting(topic: str, config: TopicConfig, *, table: bool) -> None:
             f"topic {topic!r} has to hold a table, but is not compacted: rows would expire with age, or never go",
             hint=f"{command} cleanup.policy=compact,retention.ms=-1",
         )
-    if table and config.replication is not None and config.retention_ms is not None:
+    if table and not ages and config.replication is not None and config.retention_ms is not None:
         raise LogError(
             f"topic {topic!r} is to hold a table, but also deletes by age: rows would go that have long not changed",
             hint=f"{command} cleanup.policy=compact,retention.ms=-1",

@@ -246,7 +246,7 @@ class Transaction:
         self.places: dict[tuple[str, int], int] = {}
 
     def _find(self, topic: str) -> None:
-        """Know where a topic is. A broker that comes back in time has lost nothing, so wait as long as a commit does."""
+        """Know where a topic is; a broker that comes back has lost nothing, so wait as long as a commit does."""
         self._clients.introduce(self._producer, topic, TRANSACTION_MS / 1000)
 
     def put(self, topic: str, key: str, value: bytes | None) -> None:
