@@ -6,6 +6,7 @@ import random
 from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars import col
@@ -85,7 +86,7 @@ def expected(case: Case) -> tuple[Counter[Any], dict[Any, int], int]:
     late = 0
     for row in case.rows:
         now = times[row.side, row.partition] = max(times.get((row.side, row.partition), 0), row.ts)
-        if now < row.ts + closes[row.side]:
+        if row.key is None or now < row.ts + closes[row.side]:
             sides[row.side].append((row, now))
         else:
             late += 1
@@ -101,11 +102,11 @@ def expected(case: Case) -> tuple[Counter[Any], dict[Any, int], int]:
                 matched |= {left, right}
     alone = {"inner": (), "left": (0,), "outer": (0, 1)}[case.how]
     for side in alone:
-        for row, _ in sides[side]:
+        for row, at in sides[side]:
             close = row.ts + closes[side]
             if row not in matched and (row.key is None or frontier >= close):
                 numbers = (row.number, None) if side == 0 else (None, row.number)
-                given.append(((row.key, *numbers), row.ts, close))
+                given.append(((row.key, *numbers), row.ts, max(close, at)))
     return Counter(row for row, _, _ in given), counted(given), late
 
 
@@ -176,3 +177,13 @@ def test_joins_of_many_histories_side_by_side_equal_the_model(seed):
     case, chance = side_by_side(seed), random.Random(seed)
     compare(play(case, chance.choice([1, 3]), chance, chance.randint(2, 5)), case, "side by side")
     PLAYED["joins of streams"] += SIDE_BY_SIDE
+
+
+@pytest.mark.parametrize(("how", "alone", "dropped"), [("inner", 0, 2), ("left", 1, 1), ("outer", 2, 0)])
+def test_row_without_a_key_waits_for_nobody_so_it_is_never_late(how, alone, dropped):
+    old = [Row(0, 0, None, 0, 2), Row(1, 0, None, 0, 3)]
+    case = Case([Row(0, 0, "a", 500, 0), Row(1, 0, "b", 500, 1), *old], 1, how, 5, 5, 0)
+    driver = play(case, 1, random.Random(0), 2)
+    compare(driver, case, how)
+    assert len(driver.records("joined")) == alone
+    assert driver.counts("joined") == ({"dropped.null_key": dropped} if dropped else {})

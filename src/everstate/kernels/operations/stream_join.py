@@ -90,9 +90,9 @@ def _stored(feeder: Node) -> dict[str, pl.DataType]:
 
 
 def _in_time(node: StreamJoin, place: int, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    """The rows of a side that came in time."""
+    """The rows of a side that came in time; one without a key waits for nobody, so it never comes too late."""
     rows = timely(node, rows, ledger, until=_BEYOND)
-    late = rows[STREAM_TIME] >= rows[TS] + node.closes_ms[place]
+    late = (rows[STREAM_TIME] >= rows[TS] + node.closes_ms[place]) & rows[KEY].is_not_null()
     ledger.drop("late", int(late.sum()))
     counting = rows.filter(~late).with_columns(pl.lit(value=False).alias(_MATCHED))
     return shaped(counting.drop(CONTRIBUTION, strict=False), _stored(node.inputs[place]))
