@@ -10,6 +10,7 @@ import typer
 from everstate.errors import ConfigurationError
 from everstate.generations.deploy.settings import LogChoice, choose_log
 from everstate.log import open_log
+from everstate.log.opening import check_address
 
 if TYPE_CHECKING:
     from everstate.log import Log
@@ -45,6 +46,7 @@ def require_log(choice: LogChoice) -> str:
         ConfigurationError: If there is no such folder.
     """
     address = choice.address
+    check_address(address)
     if "://" not in address and not Path(address).is_dir():
         raise ConfigurationError(
             f"there is no log at {Path(address).absolute()}, where {choice.why}",

@@ -15,7 +15,7 @@ from everstate.errors import ConfigurationError
 from everstate.generations.deploy.settings import log_address
 from everstate.kernels.records.typed_rows import DELETED, METADATA
 from everstate.location import caller
-from everstate.log.opening import open_log
+from everstate.log.opening import check_address, open_log
 from everstate.reading import forms, spans
 from everstate.reading.bad_records import BadRecords
 from everstate.reading.inference import Inference
@@ -172,6 +172,7 @@ def opened(log: str | Path | Log | None, service: Service | None = None) -> Iter
         yield log
         return
     address = log_address(log, None if service is None else service.log)
+    check_address(address)
     if "://" not in address and not address.startswith("memory:") and not Path(address).is_dir():
         raise ConfigurationError(
             f"there is no log at {Path(address).absolute()}",

@@ -35,10 +35,50 @@ def test_open_log_kafka_asks_nobody_before_it_is_used():
     log.close()
 
 
-@pytest.mark.parametrize("address", ["kafka://", "kafka://a:1,", "kafka://a:9092/topic"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("kafka://", "kafka://a:1,", "kafka://a:9092/topic", "kafka://a:99999", "kafka://a:0", "kafka://a:port"),
+        *("kafka://a:", "kafka://:9092", "kafka://a b:9092", "kafka://a:9092;b:9092", "kafka://a:1,b:123456"),
+    ],
+)
 def test_open_log_kafka_without_a_proper_address_is_refused(address):
     with pytest.raises(ConfigurationError, match="is not the address of a Kafka cluster"):
         open_log(address)
+
+
+@pytest.mark.parametrize("servers", ["a", "a:9092", "a:9092,b-1.c:9093", "a:9092, b:9092", "[::1]:9092", "10.0.0.1"])
+def test_open_log_kafka_with_a_proper_address_is_opened(servers):
+    log = open_log(f"kafka://{servers}")
+    assert log.url == f"kafka://{servers}"
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [
+        ("localhost:9092", "--log kafka://localhost:9092 "),
+        ("one.net:9092,two:9092", "--log kafka://one.net:9092,two:9092 "),
+        ("kafka:host:9092", "--log kafka://host:9092 "),
+        ("kafka:/host:9092", "--log kafka://host:9092 "),
+        ("KAFKA://host:9092", "--log kafka://host:9092 "),
+    ],
+)
+def test_open_log_what_is_meant_for_a_cluster_is_not_taken_for_a_folder(address, meant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="neither a folder nor the address of a Kafka cluster") as refused:
+        open_log(address)
+    assert meant in refused.value.hint
+    assert not list(tmp_path.iterdir())
+
+
+def test_open_log_folder_that_is_there_may_be_called_like_a_broker(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for address in ("./localhost:9092", "localhost:9092"):
+        log = open_log(address)
+        log.create_topic("orders", exist_ok=True)
+        assert log.topics() == ["orders"]
+        log.close()
 
 
 def test_open_log_kafka_without_its_client_names_the_extra(monkeypatch):

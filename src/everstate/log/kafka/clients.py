@@ -6,6 +6,7 @@ A client has threads and connections of its own: it is never shared over a fork,
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from everstate.errors import ConfigurationError, LogDeniedError, LogError
+from everstate.errors import ConfigurationError, LogDeniedError, LogError, LogUnavailableError
 from everstate.log.kafka.failures import naming
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ _TRANSACTIONS: Final = "__transaction_state"
 _COPIES: Final = "transaction.state.log.replication.factor"
 #: Brokers that do not answer at all within so long are taken for unreachable.
 _FIRST_ANSWER_S: Final = 15.0
+#: Nobody listens there, or there is no such host: an address that was never right is not waited for as long.
+_NOBODY_S: Final = 5.0
+#: What the client puts around the reason why a connection fails.
+_CONNECTION: Final = re.compile(r"^\S+?: (?P<why>.*?)(?: \(after \d+ms in state .*)?$", re.DOTALL)
 #: A client that is refused tries again every second. What was heard longer ago has passed: a token was renewed.
 _DENIED_S: Final = 60.0
 
@@ -92,9 +97,10 @@ class Clients:
     Args:
         servers: Where the brokers are.
         settings: What the user has set.
+        reached: Whether brokers have answered at this address before.
     """
 
-    def __init__(self, servers: str, settings: ClientSettings) -> None:
+    def __init__(self, servers: str, settings: ClientSettings, *, reached: bool = False) -> None:
         self.servers = servers
         self._given: Mapping[str, str] = settings.values
         self._guard = threading.RLock()
@@ -103,6 +109,9 @@ class Clients:
         self._known: dict[int, set[str]] = {}
         self._plain: Producer | None = None
         self._denied: tuple[float, str] | None = None
+        self._failed: str | None = None
+        self._nobody = False
+        self._reached = reached
         self._transactional = False
 
     def _options(self, **more: Any) -> dict[str, Any]:
@@ -124,6 +133,10 @@ class Clients:
         """What a client says of its connections: a refused password is not worth waiting for."""
         if error.name() in {"_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED"}:
             self._denied = time.monotonic(), error.str()
+        elif error.name() == "_ALL_BROKERS_DOWN":
+            self._nobody = True
+        elif error.name() in {"_TRANSPORT", "_RESOLVE"}:
+            self._failed = error.str()
 
     def require_access(self) -> None:
         """Stop if the brokers have refused the credentials lately.
@@ -147,14 +160,31 @@ class Clients:
         """
         with self._guard:
             if self._admin is None:
-                self._denied = None
+                self._denied, self._failed, self._nobody = None, None, False
                 options = {k: v for k, v in self._options().items() if k != "allow.auto.create.topics"}
                 with _configuring():
                     admin = AdminClient(options)
-                # A name that cannot be: all that is wanted is an answer.
-                self._ask(admin, "__everstate", _FIRST_ANSWER_S, f"no broker at {self.servers} answers")
-                self._admin = admin
+                self._require_answer(admin)
+                self._admin, self._reached = admin, True
             return self._admin
+
+    def _require_answer(self, admin: AdminClient) -> None:
+        """Have the brokers answer for the first time; the reason why they do not is the connection's."""
+        patience_s = _FIRST_ANSWER_S if self._reached else min(_NOBODY_S, _FIRST_ANSWER_S)
+        what = f"no broker at {self.servers} answers"
+        try:
+            try:
+                # A name that cannot be: all that is wanted is an answer.
+                self._ask(admin, "__everstate", patience_s, what)
+            except LogUnavailableError:
+                if self._reached or self._nobody:
+                    raise
+                self._ask(admin, "__everstate", _FIRST_ANSWER_S - patience_s, what)
+        except LogUnavailableError as error:
+            if self._failed is None:
+                raise
+            found = _CONNECTION.match(self._failed)
+            raise LogUnavailableError(f"{what}: {found['why'] if found else self._failed}", hint=error.hint) from error
 
     def _ask(self, client: Any, topic: str, patience_s: float, what: str, *, about: str | None = None) -> None:
         """Have a client ask for a topic until it is answered; refused credentials are not worth asking again."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from everstate.errors import ConfigurationError, UnsupportedError
+from everstate.errors import UnsupportedError
 from everstate.log import leasing, records
 from everstate.log.arrival import completed
 from everstate.log.checks import check_keys, unknown_partition
@@ -21,7 +21,7 @@ from everstate.log.kafka.failures import naming
 from everstate.log.kafka.private import PrivateTables
 from everstate.log.kafka.reading import Reader
 from everstate.log.kafka.registry import Registry, service_of
-from everstate.log.kafka.settings import ClientSettings
+from everstate.log.kafka.settings import SCHEME, ClientSettings, check_servers
 from everstate.log.kafka.shares import Shares
 from everstate.log.kafka.topics import Topics
 from everstate.log.kafka.upkeep import tombstones_dropped
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from everstate.log.kafka.writer import Transaction
     from everstate.log.stops import Stops
 
-SCHEME = "kafka://"
-
 
 class KafkaLog:
     """Topics of a Kafka cluster.
@@ -60,26 +58,22 @@ class KafkaLog:
         servers: Hosts and ports of brokers, with commas between them.
         settings: Security and the like; by default what the environment says.
         staging: A folder for records on their way and for private tables, which all processes of a service see.
+        trusted: Another process has reached the brokers at this address: they are waited for.
     """
 
     def __init__(
-        self, servers: str, *, settings: ClientSettings | None = None, staging: Path | str | None = None
+        self,
+        servers: str,
+        *,
+        settings: ClientSettings | None = None,
+        staging: Path | str | None = None,
+        trusted: bool = False,
     ) -> None:
-        if "@" in servers:
-            raise ConfigurationError(
-                "the address of a Kafka cluster holds no credentials: addresses are stored and shown",
-                hint="Put them into a file, one line name=value for each setting, and name the file in "
-                "EVERSTATE_KAFKA_CONFIG.",
-            )
-        if not servers or "/" in servers or any(not part.strip() for part in servers.split(",")):
-            raise ConfigurationError(
-                f"{SCHEME}{servers} is not the address of a Kafka cluster",
-                hint="Write hosts and ports of brokers: kafka://host:9092, or kafka://one:9092,two:9092",
-            )
+        check_servers(servers)
         self._servers = servers
         self._settings = ClientSettings.from_environment() if settings is None else settings
         self._staging = None if staging is None else Path(staging)
-        self._clients = Clients(servers, self._settings)
+        self._clients = Clients(servers, self._settings, reached=trusted)
         self._topics = Topics(self._clients)
         self._reader = Reader(self._clients, self._topics)
         self._registry = Registry(self._clients, self._reader)
@@ -370,4 +364,4 @@ _cutover = cutover
 
 
 def _reopened(servers: str, settings: ClientSettings, folder: Path | None) -> KafkaLog:
-    return KafkaLog(servers, settings=settings, staging=folder)
+    return KafkaLog(servers, settings=settings, staging=folder, trusted=True)

@@ -7,6 +7,7 @@ environment (`EVERSTATE_KAFKA_SASL_PASSWORD` for `sasl.password`), which wins.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from everstate.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+SCHEME: Final = "kafka://"
 PREFIX: Final = "EVERSTATE_KAFKA_"
 FILE_VARIABLE: Final = "EVERSTATE_KAFKA_CONFIG"
 #: What a user may set; all else decides about correctness, and is Everstate's.
@@ -45,6 +47,37 @@ ALLOWED: Final = (
     "ssl.keystore.location",
     "ssl.keystore.password",
 )
+
+#: A host, or an address of the sixth version in brackets, and perhaps a port.
+_SERVER: Final = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>\d{1,5}))?")
+_LAST_PORT: Final = 65_535
+
+
+def check_servers(servers: str) -> None:
+    """Refuse what cannot be the address of a cluster.
+
+    Args:
+        servers: Hosts and ports of brokers, with commas between them.
+
+    Raises:
+        ConfigurationError: If it is none, or holds credentials.
+
+    Example:
+        >>> check_servers("one:9092,two:9092")
+    """
+    if "@" in servers:
+        raise ConfigurationError(
+            "the address of a Kafka cluster holds no credentials: addresses are stored and shown",
+            hint="Put them into a file, one line name=value for each setting, and name the file in "
+            "EVERSTATE_KAFKA_CONFIG.",
+        )
+    for part in servers.split(","):
+        found = _SERVER.fullmatch(part.strip())
+        if found is None or not 0 < int(found["port"] or 1) <= _LAST_PORT:
+            raise ConfigurationError(
+                f"{SCHEME}{servers} is not the address of a Kafka cluster",
+                hint="Write hosts and ports of brokers: kafka://host:9092, or kafka://one:9092,two:9092",
+            )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -111,3 +112,69 @@ def test_answer_that_never_comes_is_an_error_of_kafkas(monkeypatch):
     with pytest.raises(KafkaException) as caught:
         clients.answer(Future())
     assert isinstance(named(caught.value, "it"), LogUnavailableError)
+
+
+class Refusing:
+    """The client of an address where the first answer is an error, and never comes."""
+
+    def __init__(self, said):
+        self.said, self.asked = said, 0
+
+    def __call__(self, options):
+        for name, reason in self.said:
+            options["error_cb"](SimpleNamespace(name=lambda name=name: name, str=lambda reason=reason: reason))
+        return self
+
+    def list_topics(self, **_):
+        self.asked += 1
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "Failed to get metadata"))
+
+    def poll(self, _):
+        pass
+
+
+_GONE = (
+    "_TRANSPORT",
+    "a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 0ms in state CONNECT)",
+)
+_NO_HOST = (
+    "_RESOLVE",
+    (
+        "b:2/bootstrap: Failed to resolve 'b:2': Name or service not known "
+        "(after 1ms in state CONNECT, 3 identical error(s) suppressed)"
+    ),
+)
+_TLS = (
+    "_TRANSPORT",
+    (
+        "a:1/bootstrap: Disconnected while requesting ApiVersion: might be caused by incorrect security.protocol "
+        "configuration (connecting to a SSL listener?) or broker version is < 0.10 (see api.version.request) "
+        "(after 9ms in state APIVERSION_QUERY)"
+    ),
+)
+_ALL = ("_ALL_BROKERS_DOWN", "1/1 brokers are down")
+
+
+@pytest.mark.parametrize(
+    ("said", "reached", "waits", "words"),
+    [
+        ([_GONE, _ALL], False, 0.1, "no broker at a:1 answers: Connect to ipv4#10.0.0.1:1 failed: Connection refused"),
+        ([_NO_HOST, _ALL], False, 0.1, "no broker at a:1 answers: Failed to resolve 'b:2': Name or service not known"),
+        ([_TLS, _ALL], False, 0.1, "incorrect security.protocol configuration (connecting to a SSL listener?)"),
+        ([_GONE, _ALL], True, 0.4, ": Connection refused"),
+        ([], False, 0.4, "no broker at a:1 answers: Failed to get metadata"),
+    ],
+    ids=["refused", "unknown host", "TLS", "was reached before", "silent"],
+)
+def test_address_where_nobody_listens_is_named_with_the_reason_and_not_waited_for(
+    said, reached, waits, words, monkeypatch
+):
+    monkeypatch.setattr(clients, "_NOBODY_S", 0.1)
+    monkeypatch.setattr(clients, "_FIRST_ANSWER_S", 0.4)
+    monkeypatch.setattr(clients, "AdminClient", Refusing(said))
+    made, began = Clients("a:1", ClientSettings({}), reached=reached), time.monotonic()
+    with pytest.raises(LogUnavailableError) as caught:
+        made.admin()
+    assert words in caught.value.message
+    assert "in state" not in caught.value.message
+    assert waits <= time.monotonic() - began < waits + 0.25
