@@ -89,6 +89,19 @@ def test_compact_last_batch_and_what_was_before_it_stay_for_its_correction(bench
     assert bench.table("totals") == {"a": "1"}
 
 
+def test_compact_what_came_after_a_last_batch_is_compacted_too(bench):
+    bench.topic("totals", compact=True)
+    bench.send("totals", ("a", "0"), ("b", "0"))
+    bench.publish({"totals": [("a", "1")]}, 0)
+    bench.send("totals", ("a", "2"), ("b", "1"), ("c", "1"), ("a", "3"), ("b", None))
+    bench.clock.advance(DAY_MS)
+    bench.log.compact("totals")
+    assert bench.values("totals") == [("a", "0"), ("b", "0"), ("a", "1"), ("c", "1"), ("a", "3"), ("b", None)]
+    assert bench.table("totals") == {"a": "3", "c": "1"}
+    assert bench.publish({"totals": []}, 0).status == "corrected"
+    assert bench.values("totals")[-1] == ("a", "0")
+
+
 def test_maintain_mostly_superseded_topic_is_compacted(bench):
     bench.topic("orders", compact=True)
     for _ in range(3):

@@ -44,33 +44,46 @@ def _expired(partition: Partition, retention_ms: int, now_ms: int) -> int:
     return len(partition.chunks)
 
 
-def settled_to(state: State, topic: Topic, partition: int) -> int:
-    """Up to where compaction may go: what an output's last batch has published stays for its correction."""
+def _stretches(state: State, topic: Topic, number: int) -> list[tuple[int, int]]:
+    """The offsets between those of outputs' last batches, which stay for their correction; the first begins it all."""
     extents = (extent for published in state.commits.values() for extent in published.extents)
-    bases = [extent.base for extent in extents if (extent.topic_id, extent.partition) == (topic.id, partition)]
-    return min([*bases, topic.partition(partition).end])
+    kept = sorted(
+        (extent.base, extent.end) for extent in extents if (extent.topic_id, extent.partition) == (topic.id, number)
+    )
+    partition = topic.partition(number)
+    starts = [partition.begin, *(end for _, end in kept)]
+    ends = [*(base for base, _ in kept), partition.end]
+    return [(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]
 
 
 def is_due(state: State, topic: Topic, number: int) -> bool:
     """Whether enough records came after the last compaction."""
     if not topic.config.compact:
         return False
-    partition, to = topic.partition(number), settled_to(state, topic, number)
-    total, dirty = (
-        sum(chunk.frame.height for chunk in partition.range(start, to))
-        for start in (partition.begin, partition.clean_to)
-    )
+    partition = topic.partition(number)
+    total = dirty = 0
+    for start, end in _stretches(state, topic, number):
+        total += sum(chunk.frame.height for chunk in partition.range(start, end))
+        dirty += sum(chunk.frame.height for chunk in partition.range(max(start, partition.clean_to), end))
     return worth_compacting(dirty, total)
 
 
 def compacted(state: State, topic: Topic, number: int, *, now_ms: int) -> Partition | None:
     """A partition with the last record of each key, and tombstones until they are old enough; None if it is that."""
-    partition, to = topic.partition(number), settled_to(state, topic, number)
-    before = partition.range(partition.begin, to)
-    if not before:
-        return None
-    whole = joined(before)
     limit_ms = state.sight.age_clock(now_ms) - topic.config.delete_retention_ms
+    found, done = topic.partition(number), False
+    for place, (start, end) in enumerate(_stretches(state, topic, number)):
+        # What a later stretch deletes may be in one before it, so its tombstones stay.
+        clean = _compacted(found, start, end, limit_ms=limit_ms if place == 0 else None, now_ms=now_ms)
+        found, done = clean or found, done or clean is not None
+    return found if done else None
+
+
+def _compacted(partition: Partition, start: int, end: int, *, limit_ms: int | None, now_ms: int) -> Partition | None:
+    inside = partition.range(start, end)
+    if not inside:
+        return None
+    whole = joined(inside)
     kept, dropped = _survivors(whole, limit_ms)
     if len(kept) == whole.frame.height:
         return None
@@ -79,18 +92,18 @@ def compacted(state: State, topic: Topic, number: int, *, now_ms: int) -> Partit
     chunk = Chunk(whole.base, whole.end, whole.frame[kept], whole.times().gather(kept))
     return replace(
         partition,
-        chunks=(*((chunk,) if kept else ()), *partition.range(to)),
+        chunks=(*partition.range(0, start), *((chunk,) if kept else ()), *partition.range(end)),
         clean_to=whole.end,
         dropped_ms=max(partition.dropped_ms, now_ms) if dropped else partition.dropped_ms,
         dropped_to=max(partition.dropped_to, dropped_to),
     )
 
 
-def _survivors(whole: Chunk, limit_ms: int) -> tuple[list[int], list[int]]:
+def _survivors(whole: Chunk, limit_ms: int | None) -> tuple[list[int], list[int]]:
     """The rows that stay, and those that are tombstones whose time is over."""
     rows = last_rows(whole.frame)
     values = whole.frame.get_column("value")
-    if not values.null_count():
+    if limit_ms is None or not values.null_count():
         return rows, []
     outdated = (values.is_null() & (whole.times() <= limit_ms)).to_list()
     return [row for row in rows if not outdated[row]], [row for row in rows if outdated[row]]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TOPICS_FOLDER: Final = "topics"
 #: Enough of the name to be recognised; with the number in front, folders stay apart where case does not count.
 _NAME_IN_FOLDER: Final = 100
-_LAST: Final = (1 << 63) - 1
+LAST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -178,19 +178,19 @@ def segments(
         "SELECT * FROM segments WHERE topic_id = ?1 AND partition = ?2 AND end_offset > ?3 AND base_offset < ?4 "
         "AND base_offset >= coalesce((SELECT max(base_offset) FROM segments "
         "WHERE topic_id = ?1 AND partition = ?2 AND base_offset <= ?3), 0) ORDER BY base_offset",
-        (topic.id, partition, start, _LAST if end is None else end),
+        (topic.id, partition, start, LAST if end is None else end),
     )
     return [StoredSegment(row["id"], segment_of(row)) for row in rows]
 
 
 def last_segments(
-    database: sqlite3.Connection, topic: Topic, partition: int, *, before: int, count: int
+    database: sqlite3.Connection, topic: Topic, partition: int, *, start: int, end: int, count: int
 ) -> list[StoredSegment]:
-    """So many segments at the end of what a partition has before an offset, in order."""
+    """So many segments at the end of those that begin in a range, in order."""
     rows = database.execute(
-        "SELECT * FROM segments WHERE topic_id = ? AND partition = ? AND base_offset < ? "
+        "SELECT * FROM segments WHERE topic_id = ? AND partition = ? AND base_offset >= ? AND base_offset < ? "
         "ORDER BY base_offset DESC LIMIT ?",
-        (topic.id, partition, before, count),
+        (topic.id, partition, start, end, count),
     ).fetchall()
     return [StoredSegment(row["id"], segment_of(row)) for row in reversed(rows)]
 

@@ -58,7 +58,7 @@ class Manifest:
     def _begin_anew(self) -> None:
         self._pid = os.getpid()
         self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self._guard = threading.RLock()
 
     @contextmanager
@@ -97,7 +97,7 @@ class Manifest:
             mine = self._open if self._pid == os.getpid() else []
             self._open = []
             self._local = threading.local()
-        for connection in mine:
+        for _, connection in mine:
             connection.close()
 
     def _absent(self) -> bool:
@@ -211,15 +211,23 @@ class Manifest:
 
     def _connection(self) -> sqlite3.Connection:
         if self._pid != os.getpid():
-            _INHERITED.extend(self._open)
+            _INHERITED.extend(connection for _, connection in self._open)
             self._begin_anew()
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._connect()
             self._local.connection = connection
             with self._guard:
-                self._open.append(connection)
+                self._close_left_behind()
+                self._open.append((threading.current_thread(), connection))
         return connection
+
+    def _close_left_behind(self) -> None:
+        """Close what threads that have ended had open: a process that lives for months has any number of them."""
+        for thread, connection in self._open:
+            if not thread.is_alive():
+                connection.close()
+        self._open = [(thread, connection) for thread, connection in self._open if thread.is_alive()]
 
     def _connect(self) -> sqlite3.Connection:
         # Only close() ever uses a connection from another thread than its own.

@@ -5,7 +5,7 @@ the old ones are still there: whoever loses a race throws its own files away. Re
 file find their offsets again in the new one.
 
 The segments of each output's last batch are left alone, and what was before them keeps one record per key: if that
-batch comes again with different content, its correction needs both.
+batch comes again with different content, its correction needs both. What came after them is tended on its own.
 """
 
 from __future__ import annotations
@@ -111,41 +111,69 @@ def compact_if_due(store: Store, topic: Topic, partition: int) -> bool:
     return due and compact_partition(store, topic, partition)
 
 
-def _settled(
+def _stretches(
     database: sqlite3.Connection, topic: Topic, partition: int, *, window: int | None = None
-) -> list[StoredSegment]:
-    """The segments before any that belongs to an output's last batch: all, or the first of so many at their end."""
-    row = database.execute(
-        "SELECT min(base_offset) FROM segments WHERE commit_id IS NOT NULL AND topic_id = ? AND partition = ?",
+) -> list[list[StoredSegment]]:
+    """The segments between those of outputs' last batches; of each stretch all, or so many at its end.
+
+    The first one begins where the partition does, and may be empty. An output may be gone for good, or remove a key
+    once a week: what others append after its last batch is tended all the same.
+    """
+    kept = database.execute(
+        "SELECT base_offset, end_offset FROM segments WHERE commit_id IS NOT NULL AND topic_id = ? AND partition = ? "
+        "ORDER BY base_offset",
         (topic.id, partition),
-    ).fetchone()
-    before = (1 << 63) - 1 if row[0] is None else row[0]
-    if window is None:
-        found = catalogue.segments(database, topic, partition, end=before)
-    else:
-        found = catalogue.last_segments(database, topic, partition, before=before, count=window)
-    return [item for item in found if item.segment.end <= before]
+    ).fetchall()
+    starts = [0, *(row["end_offset"] for row in kept)]
+    ends = [*(row["base_offset"] for row in kept), catalogue.LAST]
+    found = [
+        catalogue.segments(database, topic, partition, start=start, end=end)
+        if window is None
+        else catalogue.last_segments(database, topic, partition, start=start, end=end, count=window)
+        for start, end in zip(starts, ends, strict=True)
+        if start < end
+    ]
+    return found if ends[0] else [[], *found]
 
 
 def compact_partition(store: Store, topic: Topic, partition: int) -> bool:
-    """Keep the last record of each key, and tombstones until they are old enough."""
-    place = Place(topic.name, partition)
+    """Keep the last record of each key, and tombstones until they are old enough; says whether anything was done."""
     with store.manifest.reading() as database:
-        stored = _settled(database, topic, partition)
-        clock_ms = timing.age_clock(database, store.clock()) if stored else 0
-    if not stored:
-        return False
+        stretches = _stretches(database, topic, partition)
+    done = False
+    for number, stored in enumerate(stretches):
+        if stored:
+            # What a later stretch deletes may be in one before it, so its tombstones stay.
+            done |= _compact_stretch(store, topic, partition, stored, dropping=number == 0)
+    return done
+
+
+def _compact_stretch(
+    store: Store, topic: Topic, partition: int, stored: Sequence[StoredSegment], *, dropping: bool
+) -> bool:
+    place, clean_to = Place(topic.name, partition), stored[-1].segment.end
+    with store.manifest.reading() as database:
+        clock_ms = timing.age_clock(database, store.clock())
     last = last_of_each_key(_key_frames(store, place, stored))
-    outdated = pl.col("tombstone") & (pl.col(APPENDED) <= clock_ms - topic.config.delete_retention_ms)
+    outdated = pl.col("tombstone") & (pl.col(APPENDED) <= clock_ms - topic.config.delete_retention_ms) & dropping
     dropped = last.filter(outdated)["offset"]
     survivors = last.filter(~outdated)["offset"].sort().to_numpy()
     total = sum(item.segment.records for item in stored)
     if len(survivors) == total and len(stored) <= 1 + total // BLOCK_RECORDS:
+        _note_clean(store, topic, partition, clean_to)
         return False
     written = _rewrite(store, topic, _surviving(_frames(store, place, stored, _STORED), survivors), stored)
     dropped_to = int(dropped.to_numpy().max()) + 1 if len(dropped) else None
-    swap = Swap(topic, partition, stored, written, dropped_to=dropped_to, clean_to=stored[-1].segment.end)
-    return swap.apply(store)
+    return Swap(topic, partition, stored, written, dropped_to=dropped_to, clean_to=clean_to).apply(store)
+
+
+def _note_clean(store: Store, topic: Topic, partition: int, clean_to: int) -> None:
+    """Note that nothing was superfluous up to here: all keys would be read again at every look otherwise."""
+    with store.manifest.writing(durable=False) as database:
+        database.execute(
+            "UPDATE partitions SET clean_to = ?1 WHERE topic_id = ?2 AND partition = ?3 AND clean_to < ?1",
+            (clean_to, topic.id, partition),
+        )
 
 
 def _unmerged(database: sqlite3.Connection, topic: Topic, partition: int) -> int:
@@ -162,11 +190,12 @@ def merge_partition(store: Store, topic: Topic, partition: int, *, at_least: int
     place = Place(topic.name, partition)
     with store.manifest.reading() as database:
         unmerged = _unmerged(database, topic, partition)
-        stored = _settled(database, topic, partition, window=_WINDOW if unmerged < _WINDOW else _BACKLOG)
+        stretches = _stretches(database, topic, partition, window=_WINDOW if unmerged < _WINDOW else _BACKLOG)
     done = False
-    for run in merging.runs(stored, at_least=at_least, retention_ms=topic.config.retention_ms):
-        written = _rewrite(store, topic, _frames(store, place, run, _STORED), run)
-        done |= Swap(topic, partition, run, written).apply(store)
+    for stored in stretches:
+        for run in merging.runs(stored, at_least=at_least, retention_ms=topic.config.retention_ms):
+            written = _rewrite(store, topic, _frames(store, place, run, _STORED), run)
+            done |= Swap(topic, partition, run, written).apply(store)
     return done
 
 

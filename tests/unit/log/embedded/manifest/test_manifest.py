@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,17 @@ def test_manifest_threads_have_connections_of_their_own(log):
     for thread in threads:
         thread.join()
     assert log.read("orders", 0, 0)["offset"].to_list() == list(range(8))
-    assert len(log._store.manifest._open) == 9
+
+
+def test_manifest_threads_that_have_ended_leave_no_file_open(log):
+    log.topic("orders")
+    files = []
+    for _ in range(20):
+        thread = threading.Thread(target=log.topics)
+        thread.start()
+        thread.join()
+        files.append(len(list(Path("/proc/self/fd").iterdir())))
+    assert files[-1] <= files[1]
 
 
 def in_forked_child(function, *arguments):

@@ -37,7 +37,7 @@ def test_compact_lost_race_leaves_the_winner_and_no_file(log):
     log.send("orders", (b"a", b"2"))
     with log._store.manifest.reading() as database:
         topic = topic_named(database, "orders")
-        stored = compaction._settled(database, topic, 0)
+        stored = compaction._stretches(database, topic, 0)[0]
     frames = compaction._frames(log._store, compaction.Place("orders", 0), stored, compaction._STORED)
     mine = compaction._rewrite(log._store, topic, frames, stored)
     log.compact("orders")

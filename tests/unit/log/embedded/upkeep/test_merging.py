@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from everstate.errors import LogBusyError, TopicRecreatedError
-from everstate.log import upkeep
+from everstate.log import Commit, combined_digest, upkeep
 from everstate.log.embedded.upkeep import compaction, garbage, merging, tending
 
 pytestmark = pytest.mark.slow
@@ -80,6 +80,43 @@ def test_append_to_a_table_compacts_it_beside_the_appends(log, monkeypatch):
     log._tender.finish()
     assert log.describe("table").records < 250
     assert dict(log.latest("table").select("key", "value").iter_rows()) == {b"%d" % key: b"99" for key in range(5)}
+
+
+def test_append_behind_the_last_batch_of_an_output_leaves_few_segments(log):
+    log.topic("totals", compact=True)
+    lease = log.acquire("retired")
+    frame = pl.DataFrame({"key": [b"k"], "value": [b"v"], "ts": [5]})
+    for number in range(2):
+        staged = log.stage_all("totals", frame)
+        batch = Commit(
+            service="retired",
+            output="totals",
+            generation="1",
+            query_id="q",
+            batch_id=number,
+            start={"orders": {0: number}},
+            end={"orders": {0: number + 1}},
+            digest=combined_digest(staged),
+            token=lease.token,
+        )
+        log.commit(batch, staged)
+    for number in range(100):
+        log.send("totals", (b"%d" % (number % 3), b"%d" % number))
+    assert len(log.segments("totals")) < 2 * merging.FANOUT
+    assert log.commit(batch, log.stage_all("totals", frame)).status == "skipped"
+    assert log.read("totals", 0, 0).height == 102
+
+
+def test_maintain_a_table_of_new_keys_alone_is_looked_through_once(log, monkeypatch):
+    monkeypatch.setattr(upkeep, "MIN_DIRTY_RECORDS", 50)
+    log.topic("table", compact=True)
+    log.append("table", pl.DataFrame({"key": [b"%d" % n for n in range(100)], "value": [b"v"] * 100}))
+    looked = []
+    original = compaction._key_frames
+    monkeypatch.setattr(compaction, "_key_frames", lambda *given: looked.append(given) or original(*given))
+    for _ in range(3):
+        log.maintain("table")
+    assert len(looked) <= 1
 
 
 def test_append_upkeep_that_fails_is_told_and_the_records_stay(log, caplog):
