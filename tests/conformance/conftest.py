@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conformance.expectations import settled
-from tests.conformance.services import missing
+from tests.conformance.reading import missing, read
 from tests.spark_session import log, run, spark
 
 __all__ = ["log", "run", "spark"]
@@ -20,25 +18,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrise `case` with every case, and `built_case` with those whose operator there is."""
-    cases = _cases(Path(metafunc.config.getoption("--cases")))
+    """Parametrise `case` with every case, and `built_case` with those that can be played."""
     if "case" in metafunc.fixturenames:
+        cases = _cases(metafunc.config)
         metafunc.parametrize("case", list(cases.values()), ids=list(cases))
     if "built_case" in metafunc.fixturenames:
-        built = {name: case for name, case in cases.items() if missing(case) is None}
+        built = {name: case for name, case in _cases(metafunc.config).items() if missing(case) is None}
         metafunc.parametrize("built_case", list(built.values()), ids=list(built))
 
 
 @pytest.fixture
 def built_cases(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
-    """All cases whose operator there is."""
-    cases = _cases(Path(request.config.getoption("--cases")))
-    return [case for case in cases.values() if missing(case) is None]
+    """All cases that can be played."""
+    return [case for case in _cases(request.config).values() if missing(case) is None]
 
 
-def _cases(folder: Path) -> dict[str, dict[str, Any]]:
-    return {
-        f"{path.stem}-{case['name']}": settled(case)
-        for path in sorted(folder.glob("*.json"))
-        for case in json.loads(path.read_text())
-    }
+def _cases(config: pytest.Config) -> dict[str, dict[str, Any]]:
+    try:
+        return read(Path(config.getoption("--cases")))
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None

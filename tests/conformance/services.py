@@ -11,6 +11,8 @@ from tests.conformance.functions import (
     KEY_MAPPERS,
     MAPPERS,
     PREDICATES,
+    InexpressibleError,
+    Known,
     aggregate_type,
     binary,
     kind_of,
@@ -18,18 +20,8 @@ from tests.conformance.functions import (
 )
 
 OUTPUT = "out"
-
-
-def missing(case: dict[str, Any]) -> str | None:
-    """What the case needs and Everstate does not have yet."""
-    if case["operator"] not in _OPERATORS:
-        return str(case["operator"])
-    windowed = case["params"].get("upstream", case)["params"] if case["operator"] == "suppress" else case["params"]
-    if windowed.get("window") not in (None, *_WINDOWS):
-        return f"{windowed['window']} windows"
-    if windowed.get("window") == "session" and windowed.get("initializer"):
-        return "a merger that adds the initializer twice"
-    return None
+#: How long a table is remembered that stream rows are joined with, where the case does not say.
+_A_DAY = 86_400_000
 
 
 def service_of(case: dict[str, Any]) -> es.Service:
@@ -42,6 +34,19 @@ def service_of(case: dict[str, Any]) -> es.Service:
 def operation(app: Any, case: dict[str, Any]) -> Any:
     """The case's operator on topics of a service, or of what stands in for one."""
     return _OPERATORS[case["operator"]](app, case)
+
+
+def sent(case: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
+    """Key and value of an input as they are sent; the key of a changelog of windows has start and end."""
+    if not _of_windows(case):
+        return record["key"], record["value"]
+    value = None if record["value"] is None else {"value": record["value"]}
+    return (record["key"], *record["window"]), value
+
+
+def _of_windows(case: dict[str, Any]) -> bool:
+    """Whether the inputs are results of windows."""
+    return any("window" in record for record in case["inputs"])
 
 
 def value_type(case: dict[str, Any], topic: str, part: str = "value") -> Any:
@@ -58,7 +63,7 @@ def _key_type(case: dict[str, Any], topic: str) -> Any:
 def _table(app: es.Service, case: dict[str, Any], topic: str) -> es.Table:
     params = case["params"]
     versioned = params.get("table_versioned" if topic == "in" else f"{topic}_versioned", False)
-    history = f"{params['history_retention_ms']}ms" if versioned and topic == "table" else None
+    history = f"{params.get('history_retention_ms', _A_DAY)}ms" if versioned and topic == "table" else None
     return app.table(
         topic,
         schema=value_type(case, topic),
@@ -135,9 +140,20 @@ def _window_aggregate(app: es.Service, case: dict[str, Any], topic: str = "in") 
     if params["agg"] == "reduce":
         combined = grouped.reduce(lambda a, b: {**a, "v": add(a["v"], b["v"])})
         return combined.map(lambda row: row["v"], schema=kind_of(values))
+    _require_fold(params, values)
     start = params["initializer"]
     kind = aggregate_type(params["adder"], start, values)
     return grouped.aggregate(lambda: start, lambda a, row: add(a, row["v"]), schema=kind)
+
+
+def _require_fold(params: dict[str, Any], values: list[Any]) -> None:
+    """Kafka Streams merges an old session into the initializer before it adds a value; here rows are only added."""
+    if params["window"] != "session" or "merger" not in params:
+        return
+    start, add, merge = params["initializer"], binary(params["adder"]), binary(params["merger"])
+    parts = [add(start, value) for value in values if value is not None]
+    if any(merge(start, part) != part for part in parts):
+        raise InexpressibleError("a merger that adds the initializer once more with each row")
 
 
 def _windowed_join(app: es.Service, case: dict[str, Any]) -> es.Table:
@@ -198,6 +214,11 @@ def _global_looked_up(app: es.Service, case: dict[str, Any]) -> es.Stream:
 
 def _held_back(table: es.Table, case: dict[str, Any]) -> es.Table:
     how = case["params"]["suppress"]
+    more = sorted(how.keys() - {"type", "wait_ms", "wait_is", "max_records", "when_full"})
+    if more:
+        raise InexpressibleError(f"suppress by {', '.join(more)}")
+    if how["type"] not in ("until_window_closes", "until_time_limit"):
+        raise InexpressibleError(f"suppress {how['type']!r}")
     if how["type"] == "until_window_closes":
         return table.suppress(until="close")
     until = None if how["wait_ms"] == _FOREVER else f"{how['wait_ms']}ms"
@@ -222,27 +243,61 @@ def _suppressed_join(app: es.Service, case: dict[str, Any]) -> es.Table:
 
 
 def _suppressed_changelog(app: es.Service, case: dict[str, Any]) -> es.Table:
-    """The changelog as it reaches suppress: a table; or windows, each of which has the one record that is stated."""
-    if case["params"]["suppress"]["type"] != "until_window_closes":
+    """The changelog as it reaches suppress: a table, or for windows that close a stream of their results."""
+    if case["params"]["suppress"]["type"] == "until_window_closes":
+        return _held_back(_results_of_windows(app, case), case)
+    if case.get("expect_error") and all(record["value"] is None for record in case["inputs"]):
+        raise InexpressibleError("deletions of keys that have no row: they change nothing, so nothing is held back")
+    if not _of_windows(case):
         return _held_back(_table(app, case, "changelog"), case)
-    start, end = case["inputs"][0]["window"]
-    window = es.tumbling(f"{end - start}ms", grace=f"{case['params']['suppress']['wait_ms']}ms")
-    grouped = _stream(app, case, "changelog").select(v="value").group_by("key").window(window)
-    return _held_back(grouped.agg(value=es.col("v").last()), case)
+    schema = {**_windowed_key(case), "value": value_type(case, "changelog")}
+    return _held_back(app.table("changelog", key=list(_windowed_key(case)), schema=schema), case)
+
+
+def _windowed_key(case: dict[str, Any]) -> dict[str, Any]:
+    return {"key": _key_type(case, "changelog"), "window_start": int, "window_end": int}
+
+
+def _results_of_windows(app: es.Service, case: dict[str, Any]) -> es.Table:
+    """Windows whose last record is their result; the time of a record is its own where it lies in its window."""
+    inputs, key = case["inputs"], _windowed_key(case)
+    if not all("window" in record for record in inputs):
+        raise InexpressibleError("until_window_closes holds back results of windows, and an input has no window")
+    named = [(record["key"], *record["window"]) for record in inputs]
+    alive = {name for name, record in zip(named, inputs, strict=True) if record["value"] is not None}
+    if any(record["value"] is None and name in alive for name, record in zip(named, inputs, strict=True)):
+        raise InexpressibleError("a window of a stream that has a result cannot lose it again")
+    spans = {end - start for name, start, end in alive} or {1}
+    size = spans.pop()
+    if spans or not size or any(start % size for _, start, _ in alive):
+        raise InexpressibleError("results of sessions, or of windows that differ in size, as an input")
+    own = all(start <= record["ts"] < end for record in inputs for start, end in [record["window"]])
+    stream = app.stream(
+        "changelog",
+        key=list(key),
+        schema={**key, "value": value_type(case, "changelog")},
+        time=None if own else es.col("window_start"),
+    )
+    window = es.tumbling(f"{size}ms", grace=f"{case['params']['suppress']['wait_ms']}ms")
+    grouped = stream.select(k="key", v="value").group_by("k").window(window)
+    return grouped.reduce(lambda _, row: row).select(value="v")
 
 
 #: How long something is held back that nothing but a lack of room lets out.
 _FOREVER = 2**63 - 1
 
 
-_WINDOWS: dict[str, Any] = {
-    "tumbling": lambda params: es.tumbling(f"{params['size_ms']}ms", grace=f"{params['grace_ms']}ms"),
-    "hopping": lambda params: es.hopping(
-        f"{params['size_ms']}ms", f"{params['advance_ms']}ms", grace=f"{params['grace_ms']}ms"
-    ),
-    "sliding": lambda params: es.sliding(f"{params['time_difference_ms']}ms", grace=f"{params['grace_ms']}ms"),
-    "session": lambda params: es.session(f"{params['gap_ms']}ms", grace=f"{params['grace_ms']}ms"),
-}
+_WINDOWS: dict[str, Any] = Known(
+    "the window",
+    {
+        "tumbling": lambda params: es.tumbling(f"{params['size_ms']}ms", grace=f"{params['grace_ms']}ms"),
+        "hopping": lambda params: es.hopping(
+            f"{params['size_ms']}ms", f"{params['advance_ms']}ms", grace=f"{params['grace_ms']}ms"
+        ),
+        "sliding": lambda params: es.sliding(f"{params['time_difference_ms']}ms", grace=f"{params['grace_ms']}ms"),
+        "session": lambda params: es.session(f"{params['gap_ms']}ms", grace=f"{params['grace_ms']}ms"),
+    },
+)
 
 
 def _table_aggregate(app: es.Service, case: dict[str, Any]) -> es.Table:
@@ -291,25 +346,28 @@ def _foreign_join_then_join(app: es.Service, case: dict[str, Any]) -> es.Table:
     return _joined(left, first, params.get("then_join", params["join"]), joiner, value_type(case, "left"))
 
 
-_OPERATORS: dict[str, Any] = {
-    "table_source": lambda app, case: _table(app, case, "in"),
-    "table_filter": _filter,
-    "table_filter_not": _filter_not,
-    "table_map_values": _map_values,
-    "table_filter_then_reduce": _filter_then_reduce,
-    "stream_aggregate": _stream_aggregate,
-    "table_aggregate": _table_aggregate,
-    "window_aggregate": _window_aggregate,
-    "suppress": _suppressed,
-    "suppress_then_count": _suppressed_then_counted,
-    "suppressed_table_join": _suppressed_join,
-    "suppress_changelog": _suppressed_changelog,
-    "windowed_table_join": _windowed_join,
-    **dict.fromkeys(("stream_stream_join", "stream_stream_join_chain", "stream_self_join"), _stream_join),
-    "stream_table_join": _table_looked_up,
-    "stream_global_join": _global_looked_up,
-    "table_table_join": _join,
-    "table_table_join_chain": _join_chain,
-    "fk_join": _foreign_join,
-    "fk_join_then_table_join": _foreign_join_then_join,
-}
+_OPERATORS: dict[str, Any] = Known(
+    "the operator",
+    {
+        "table_source": lambda app, case: _table(app, case, "in"),
+        "table_filter": _filter,
+        "table_filter_not": _filter_not,
+        "table_map_values": _map_values,
+        "table_filter_then_reduce": _filter_then_reduce,
+        "stream_aggregate": _stream_aggregate,
+        "table_aggregate": _table_aggregate,
+        "window_aggregate": _window_aggregate,
+        "suppress": _suppressed,
+        "suppress_then_count": _suppressed_then_counted,
+        "suppressed_table_join": _suppressed_join,
+        "suppress_changelog": _suppressed_changelog,
+        "windowed_table_join": _windowed_join,
+        **dict.fromkeys(("stream_stream_join", "stream_stream_join_chain", "stream_self_join"), _stream_join),
+        "stream_table_join": _table_looked_up,
+        "stream_global_join": _global_looked_up,
+        "table_table_join": _join,
+        "table_table_join_chain": _join_chain,
+        "fk_join": _foreign_join,
+        "fk_join_then_table_join": _foreign_join_then_join,
+    },
+)

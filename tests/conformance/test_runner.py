@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from everstate.testing import Driver
+from tests.conformance.conftest import HERE
 from tests.conformance.functions import kind_of
+from tests.conformance.reading import missing, read
 from tests.conformance.services import OUTPUT, service_of
 
 
@@ -72,3 +75,65 @@ def test_chain_with_a_foreign_key_join_has_the_left_table_on_the_left() -> None:
 def test_chain_with_an_inner_foreign_key_join_and_a_left_join_keeps_the_left_row() -> None:
     params = {"join": "inner", "then_join": "left", "joiner": {"fn": "paren"}, "fk_extractor": "after_pipe"}
     assert played("fk_join_then_table_join", params, [("left", "l1", "a|r1")]) == {"l1": "(a|r1,null)"}
+
+
+def case(**parts: Any) -> dict[str, Any]:
+    """A case that can be played, but for what is given here."""
+    known: dict[str, Any] = {
+        "operator": "window_aggregate",
+        "params": {"window": "tumbling", "size_ms": 10, "grace_ms": 0, "agg": "count"},
+        "inputs": [{"topic": "in", "key": "a", "value": "b", "ts": 1}],
+        "expected_final": [],
+    }
+    return {**known, **parts}
+
+
+def of_windows(**parts: Any) -> dict[str, Any]:
+    """Parameters of an aggregation in windows."""
+    return {**case()["params"], **parts}
+
+
+SUPPRESSED = {"operator": "suppress_changelog", "inputs": [{"topic": "changelog", "key": "a", "value": 1, "ts": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"operator": "cogroup"}, "the operator 'cogroup' is not known"),
+        ({"params": of_windows(window="calendar")}, "the window 'calendar' is not known"),
+        ({"params": of_windows(agg="reduce", adder={"fn": "xor"})}, "the function 'xor' is not known"),
+        ({"params": of_windows(agg="histogram")}, "its params have no 'adder'"),
+        ({"params": of_windows(grace_ms=-1)}, "Everstate refuses it: grace='-1ms' is not a duration"),
+        ({"inputs": [{"topic": "other", "key": "a", "value": "b", "ts": 1}]}, "window_aggregate does not read other"),
+        ({"inputs": [{"topic": "in", "key": "a", "value": "b"}]}, "it does not say: ts of an input"),
+        ({"inputs": [{"topic": "in", "key": "a", "value": {"b": 1}, "ts": 1}]}, "values of one topic have one plain"),
+        ({"expected_final": None}, "it does not say what is expected"),
+        ({**SUPPRESSED, "params": {"suppress": {"type": "until_time_limit", "max_bytes": 9}}}, "suppress by max_bytes"),
+        ({**SUPPRESSED, "params": {"suppress": {"type": "until_window_closes", "wait_ms": 0}}}, "has no window"),
+    ],
+)
+def test_case_that_cannot_be_played_says_why(tmp_path, parts, reason) -> None:
+    (tmp_path / "others.json").write_text(json.dumps([case(**parts)]))
+    (found,) = read(tmp_path).values()
+    assert reason in str(missing(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("{", "is not JSON"), ('"cases"', "holds no list of cases"), ("[1]", "holds no list of cases"), ("[]", "no conf")],
+)
+def test_folder_without_cases_is_refused(tmp_path, text, reason) -> None:
+    (tmp_path / "others.json").write_text(text)
+    with pytest.raises(ValueError, match=reason):
+        read(tmp_path)
+
+
+def test_case_needs_no_name_no_kind_and_no_batching(tmp_path) -> None:
+    (tmp_path / "others.json").write_text(json.dumps({"cases": [case(), case()]}))
+    assert [missing(found) for found in read(tmp_path).values()] == [None, None]
+
+
+def test_all_cases_of_this_folder_but_one_are_played() -> None:
+    reasons = {name: missing(found) for name, found in read(HERE).items()}
+    assert {name for name, reason in reasons.items() if reason} == {"windows_session-unit_aggregate_update"}
+    assert len(reasons) == 158
