@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from everstate.errors import LogError
+from everstate.errors import LogError, formats
 from everstate.generations.generation import Event, Generation, History, Status
 from everstate.log import vectors
 from everstate.log.archive.archive import gaps_from
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from everstate.log.descriptions import Lease
     from everstate.log.protocol import Log
 
+#: Of these documents; every field that is added makes it one higher, since an earlier version cannot read it.
+FORMAT: Final = 1
 _PREFIX: Final = "generations/"
 _AUDIT: Final = "audit/"
 #: So many entries of the audit record share a document: one that held all would be written whole at every step.
@@ -95,17 +97,17 @@ def document(output: str) -> str:
 
 def to_json(history: History) -> str:
     """As text that `from_json` reads."""
-    return json.dumps(asdict(history), sort_keys=True)
+    return json.dumps({formats.KEY: FORMAT, **asdict(history)}, sort_keys=True)
 
 
 def from_json(text: str) -> History:
     """From the text of `to_json`.
 
     Raises:
-        LogError: If it is not such a text.
+        LogError: If it is not such a text, or a newer version of Everstate has written it.
     """
     try:
-        known: dict[str, Any] = json.loads(text)
+        known = formats.require(json.loads(text), FORMAT, LogError, "the registry of generations")
         generations = [
             Generation(
                 **{
@@ -119,7 +121,7 @@ def from_json(text: str) -> History:
             for g in known["generations"]
         ]
         return History(**{**known, "generations": tuple(generations), "audit": _events(known["audit"])})
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LogError(
             f"the registry of generations is damaged: {error}", hint="Restore the log's folder from a backup."
         ) from error

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
+from dataclasses import fields
+
 import pytest
 
+from everstate.errors import LogError
 from everstate.generations import registry as registries
-from everstate.generations.generation import Event, History
-from everstate.generations.registry import Registry, document, to_json
+from everstate.generations.generation import Event, Generation, History
+from everstate.generations.registry import FORMAT, Registry, document, to_json
 from everstate.log import EmbeddedLog
 
 
@@ -48,3 +52,37 @@ def test_audit_of_a_step_that_was_killed_half_way_names_nothing_twice(log):
     registry.write(whole, (), step="active")
     assert numbers(registry) == list(range(20))
     assert registry.read("totals").archived == 15
+
+
+def test_registry_of_a_newer_version_is_refused_by_name(log):
+    known = json.loads(to_json(History(output="totals")))
+    log.set_meta("shop", document("totals"), json.dumps({**known, "format": FORMAT + 1, "unheard_of": 1}))
+    with pytest.raises(LogError, match=f"the registry of generations has format {FORMAT + 1}; this version") as caught:
+        Registry(log, "shop").read("totals")
+    assert "Use the version of Everstate that wrote it" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": "x"}', '{"format": 0}', "nothing"])
+def test_registry_that_is_no_such_document_is_damaged(log, text):
+    log.set_meta("shop", document("totals"), text)
+    with pytest.raises(LogError, match="the registry of generations is damaged"):
+        Registry(log, "shop").read("totals")
+
+
+def test_registry_without_a_number_is_of_the_first_format(log):
+    known = json.loads(to_json(History(output="totals", next_number=7)))
+    log.set_meta("shop", document("totals"), json.dumps({name: known[name] for name in known if name != "format"}))
+    assert Registry(log, "shop").read("totals").next_number == 7
+
+
+def test_registry_with_other_fields_needs_another_format():
+    stored = {kind.__name__: [each.name for each in fields(kind)] for kind in (History, Generation, Event)}
+    assert FORMAT == 1
+    assert stored == {
+        "History": ["output", "generations", "next_number", "audit", "archived"],
+        "Generation": [
+            *("number", "status", "fingerprint", "description", "shards", "initial", "code", "policy", "open_from"),
+            *("was_active", "missing", "rate", "topics", "begins", "missed", "created_ms", "changed_ms"),
+        ],
+        "Event": ["at_ms", "generation", "what", "who", "why", "counts"],
+    }

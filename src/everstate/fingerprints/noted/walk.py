@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import sys
 import types
 from contextlib import suppress
@@ -113,8 +114,8 @@ class Walk:
             return self._function(thing)
         if isinstance(thing, type):
             return [self._class(thing)] if origins.of_class(thing).kind == "user" else []
-        if isinstance(thing, types.ModuleType) or type(thing).__module__.startswith(_DSL):
-            return []
+        if isinstance(thing, (types.ModuleType, type(os.environ))) or type(thing).__module__.startswith(_DSL):
+            return []  # the environment is nobody's text, and has secrets in it
         held = self._held(thing)
         if place is None or not place.scope.is_users or (callable(thing) and held):
             return held
@@ -157,8 +158,8 @@ class Walk:
     def _taken(self, thing: Any, rest: list[str], place: Place | None) -> Sequence[str]:
         """What is taken of a thing: attributes of modules, and plain values of classes."""
         while rest and isinstance(thing, types.ModuleType):
-            if origins.of_loaded(thing).kind == "user":
-                place = place_of(Scope.of(vars(thing)), rest[0])
+            users = origins.of_loaded(thing).kind == "user"
+            place = place_of(Scope.of(vars(thing)), rest[0]) if users else None  # a library's values are not noted
             thing = attribute(thing, rest.pop(0))
         if thing is MISSING:
             return []

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import uuid4
 
-from everstate.errors import CheckpointDamagedError, ConfigurationError
+from everstate.errors import CheckpointDamagedError, ConfigurationError, StateError, formats
 from everstate.errors.exhaustion import exhausted, exhaustion
 from everstate.log import vectors
 from everstate.log.durable import replacing
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from everstate.log.descriptions import Vector
     from everstate.log.protocol import Log
 
+#: Of the state that an output keeps, pages and documents: whatever an earlier version cannot read makes it one higher.
+FORMAT: Final = 1
 _DIGEST: Final = "sha256"
 
 
@@ -216,18 +218,20 @@ class OutputFolder:
 
         Raises:
             CheckpointDamagedError: If the file cannot be read.
+            StateError: If a newer version of Everstate has written it.
         """
         document = read_document(self.record_file)
         if document is None:
             return None
         try:
-            return OutputRecord(**{**document, "initial": vectors.from_offsets(document["initial"])})
+            known = formats.require(document, FORMAT, StateError, f"the state in {self.path}")
+            return OutputRecord(**{**known, "initial": vectors.from_offsets(known["initial"])})
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise CheckpointDamagedError(f"{self.record_file} is damaged: {error}", hint=CURE) from error
 
     def write_record(self, record: OutputRecord) -> None:
         """Store what the state belongs to, durably."""
-        write_document(self.record_file, asdict(record))
+        write_document(self.record_file, {formats.KEY: FORMAT, **asdict(record)})
 
     def read_stopped(self) -> dict[str, Any] | None:
         """How the last orderly stop left Spark's logs; None after a crash."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from everstate.errors import LogError
+from everstate.errors import LogError, formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -162,12 +162,11 @@ class Archive:
         """From the text of `to_json`.
 
         Raises:
-            LogError: If it is not such a text.
+            LogError: If it is not such a text, or a newer version of Everstate has written it.
         """
         try:
             known = json.loads(text)
-            if known["version"] != _VERSION:
-                raise ValueError(f"version {known['version']} instead of {_VERSION}")  # noqa: TRY301 - named below
+            formats.require({formats.KEY: known["version"]}, _VERSION, LogError, "the document of an archive")
             return cls(
                 {
                     int(number): PartitionArchive(

@@ -20,7 +20,15 @@ def test_document_through_json_is_the_same():
     assert Archive.from_json(archive.to_json()) == archive
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"version": 2, "partitions": {}}', '{"version": 1, "partitions": [1]}'])
+def test_document_of_a_newer_version_is_refused_by_name():
+    with pytest.raises(LogError, match="the document of an archive has format 2; this version of Everstate reads") as e:
+        Archive.from_json('{"version": 2, "partitions": {}}')
+    assert "Use the version of Everstate that wrote it" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"version": null, "partitions": {}}', '{"version": 1, "partitions": [1]}']
+)
 def test_document_that_is_damaged_is_refused(text):
     with pytest.raises(LogError, match="damaged"):
         Archive.from_json(text)

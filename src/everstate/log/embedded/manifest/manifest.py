@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from everstate.errors import LogError, ManifestDamagedError
+from everstate.errors import LogError, ManifestDamagedError, formats
 from everstate.log.crash import crash_point
 from everstate.log.durable import make_folder
 from everstate.log.embedded.manifest import identity, integrity, manifest_errors, schema, upgrade
@@ -176,11 +176,7 @@ class Manifest:
         elif found == upgrade.FROM:
             upgrade.upgrade(database, now_ms=now_ms)
         else:
-            raise LogError(
-                f"the log {self.path.parent} has format {found}; this version of Everstate reads format "
-                f"{schema.FORMAT}",
-                hint="Use the version of Everstate that wrote it.",
-            )
+            raise formats.newer(LogError, f"the log {self.path.parent}", found, schema.FORMAT)
 
     @contextmanager
     def _transaction(self, begin: str, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
