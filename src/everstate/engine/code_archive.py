@@ -12,7 +12,7 @@ import io
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.engine.query.by_value import Pickler, Unpickler, pickled
-from everstate.errors import CheckpointDamagedError, CheckpointMissingError, secrets
+from everstate.errors import CheckpointDamagedError, CheckpointMissingError, DefinitionError, secrets
 from everstate.errors.exhaustion import exhausted, exhaustion
 from everstate.generations.state.folder import OutputFolder, write_file
 from everstate.topology.unit import Unit
@@ -58,8 +58,20 @@ class _Unpickler(Unpickler):
 
 
 def archive(folder: OutputFolder, unit: Unit) -> str:
-    """Store a unit with its user's modules; returns the digest."""
+    """Store a unit with its user's modules; returns the digest.
+
+    Raises:
+        DefinitionError: If something that its functions need cannot be written, or not be loaded again.
+    """
     payload = pickled(unit, _Pickler)
+    try:
+        _Unpickler(io.BytesIO(payload)).unit()
+    except Exception as error:
+        raise DefinitionError(
+            f"the output {unit.output.topic} needs something that workers cannot load: {error}",
+            location=unit.output.location,
+            hint="A class whose objects cannot be copied with copy.copy() needs __getnewargs__ or __reduce__.",
+        ) from error
     write_file(folder.code_file, payload)
     return hashlib.sha256(payload).hexdigest()
 

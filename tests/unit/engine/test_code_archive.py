@@ -10,7 +10,7 @@ import pytest
 import everstate as es
 from everstate.dsl.config import OVERRIDES
 from everstate.engine.code_archive import archive, restored
-from everstate.errors import AccessError, CheckpointDamagedError, CheckpointMissingError, secrets
+from everstate.errors import AccessError, CheckpointDamagedError, CheckpointMissingError, DefinitionError, secrets
 from everstate.generations.state.folder import OutputFolder
 from everstate.topology.nodes import Map
 
@@ -96,3 +96,21 @@ def test_archived_code_that_somebody_changed_is_not_run(folder):
     folder.code_file.write_bytes(folder.code_file.read_bytes() + b"x")
     with pytest.raises(CheckpointDamagedError, match="does not match its checksum"):
         restored(folder, stored)
+
+
+class Hours(float):
+    """A number that pickle makes again without its unit."""
+
+    def __new__(cls, value, unit):
+        made = super().__new__(cls, value)
+        made.unit = unit
+        return made
+
+
+def test_code_that_could_not_be_loaded_again_is_refused_before_anything_is_deployed(folder):
+    limit = Hours(1.5, "h")
+    app = es.Service("shop")
+    app.table("t", schema={"a": int}).filter(lambda row: row["a"] > limit).to("out")
+    with pytest.raises(DefinitionError, match=r"the output out needs something that workers cannot load: .*'unit'"):
+        archive(folder, app.units()[0])
+    assert not folder.code_file.exists()

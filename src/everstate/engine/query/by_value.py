@@ -31,7 +31,9 @@ from everstate.engine.query.inner_imports import (
     inner_imports,
     is_carried,
 )
+from everstate.engine.query.reductions import reduced
 from everstate.errors import DefinitionError
+from everstate.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,27 +46,71 @@ _PACKAGE: Final = "everstate"
 _TRACKED: Final = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
 #: What it makes functions with, and what is called in its place.
 _FUNCTIONS: Final = {"_make_function": "_made", "_function_setstate": "_completed"}
+#: What pickle raises for an object that it cannot write; objects may have their own.
+_UNWRITABLE: Final = (TypeError, AttributeError, ValueError, pickle.PicklingError, RecursionError)
+_HINT: Final = "Make such an object inside of the function that uses it, from plain values."
 
 
 class Pickler(cloudpickle.Pickler):
-    """Writes by value what is the user's."""
+    """Writes by value what is the user's.
+
+    Args:
+        file: Where it is written to.
+        left_out: By module of the user's, names of what is in it and cannot be written; grows as modules are met. None
+            to write modules whole.
+    """
 
     # By name: whoever asks a field of a dataclass for its default compares with this very object.
     dispatch_table: ClassVar[ChainMap[type, Callable[[Any], Any]]] = ChainMap(
         {type(dataclasses.MISSING): lambda _: "MISSING"}, cloudpickle.Pickler.dispatch_table
     )
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], left_out: dict[ModuleType, frozenset[str] | None] | None = None) -> None:
         super().__init__(file)
+        self._left_out = left_out
         self._imports: dict[tuple[str, tuple[str, ...], int], tuple[InnerImport, Carried]] = {}
         self._users = _Users()
 
     def reducer_override(self, thing: Any) -> Any:
         """What a function or a class is written as; modules that a function imports when it runs are noted."""
-        reduced = super().reducer_override(thing)
-        if isinstance(thing, FunctionType) and reduced is not NotImplemented:
+        if self._left_out is not None and isinstance(thing, ModuleType) and self._users.has(thing):
+            return parts.dynamic_subimport, (thing.__name__, self._writable(thing, self._left_out))
+        own = reduced(thing)
+        if own is not NotImplemented:
+            return NotImplemented if self._is_elsewhere(thing) else own
+        written = super().reducer_override(thing)
+        if isinstance(thing, FunctionType) and written is not NotImplemented:
             self._note(thing)
-        return reduced
+        return written
+
+    def _is_elsewhere(self, thing: Any) -> bool:
+        """Whether an object goes by its name in a module that is not the user's."""
+        module = sys.modules.get(getattr(thing, "__module__", None) or "")
+        if module is None or module.__name__ == "__main__" or self._users.has(module):
+            return False
+        found: Any = module
+        for part in str(getattr(thing, "__qualname__", getattr(thing, "__name__", ""))).split("."):
+            found = getattr(found, part, None)
+        return found is thing
+
+    def _writable(self, module: ModuleType, left_out: dict[ModuleType, frozenset[str] | None]) -> dict[str, Any]:
+        """What is in a module, but for what cannot be written: a lock that none of the written functions needs."""
+        names = {name: part for name, part in vars(module).items() if name != "__builtins__"}
+        if module not in left_out:
+            left_out[module] = None  # it is empty to what is tried now: each part is judged for itself
+            tried = {name: part for name, part in names.items() if not name.startswith("__")}
+            left_out[module] = frozenset(name for name, part in tried.items() if not self._is_writable(part))
+        absent = left_out[module]
+        return {} if absent is None else {name: part for name, part in names.items() if name not in absent}
+
+    def _is_writable(self, part: Any) -> bool:
+        trial = type(self)(io.BytesIO(), self._left_out)
+        trial._users = self._users  # noqa: SLF001 - its modules are the same
+        try:
+            trial.dump(part)
+        except _UNWRITABLE:
+            return False
+        return True
 
     def _note(self, call: FunctionType) -> None:
         importer = importer_of(call)
@@ -89,7 +135,7 @@ class Pickler(cloudpickle.Pickler):
                     one, content = self._imports[place]
                     try:
                         self.dump(content)
-                    except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as error:
+                    except _UNWRITABLE as error:
                         raise _unwritable(one, error) from error
                     done.add(place)
 
@@ -151,16 +197,12 @@ def pickled(unit: Unit, pickler: type[Pickler] = Pickler) -> bytes:
         pickler: What writes it.
 
     Raises:
-        DefinitionError: If something that one of its functions imports cannot be written.
+        DefinitionError: If something that one of its functions needs cannot be written.
     """
-    from everstate.fingerprints.outside import origins  # noqa: PLC0415 - not in processes that only ask about a query
-
-    content = io.BytesIO()
     # A service that was installed as a package is its user's code like any other: a new version of it may be installed
     # while this one still runs.
-    with origins.of_services(node.location.file for node in unit.nodes if node.location is not None):
-        pickler(content).write(unit)
-    return content.getvalue()
+    files = [node.location.file for node in unit.nodes if node.location is not None]
+    return _written(unit, files, f"the output {unit.output.topic}", unit.output.location, pickler)
 
 
 def own_copy(call: Callable[..., Any], file: str) -> Callable[..., Any]:
@@ -169,20 +211,43 @@ def own_copy(call: Callable[..., Any], file: str) -> Callable[..., Any]:
     Raises:
         DefinitionError: If something that it imports cannot be written.
     """
-    from everstate.fingerprints.outside import origins  # noqa: PLC0415 - as above
-
-    content = io.BytesIO()
-    with origins.of_services([file]):
-        Pickler(content).write(call)
-    copied: Callable[..., Any] = Unpickler(io.BytesIO(content.getvalue())).unit()
+    name = f"the function {getattr(call, '__name__', call)}"
+    code = getattr(call, "__code__", None)
+    place = None if code is None else Location(file, code.co_firstlineno)
+    copied: Callable[..., Any] = Unpickler(io.BytesIO(_written(call, [file], name, place, Pickler))).unit()
     return copied
+
+
+def _written(
+    thing: Unit | Callable[..., Any], files: list[str], called: str, place: Location | None, pickler: type[Pickler]
+) -> bytes:
+    """A thing by value; on a second try without what lies in its modules, is not needed, and cannot be written."""
+    from everstate.fingerprints.outside import origins  # noqa: PLC0415 - not in processes that only ask about a query
+
+    content, once_more = io.BytesIO(), io.BytesIO()
+    with origins.of_services(files):
+        try:
+            pickler(content).write(thing)
+        except (*_UNWRITABLE, DefinitionError):
+            try:
+                pickler(once_more, {}).write(thing)
+            except DefinitionError:
+                raise
+            except _UNWRITABLE as error:
+                raise DefinitionError(
+                    f"{called} needs something that cannot be sent to workers: {error}",
+                    location=place,
+                    hint=_HINT,
+                ) from error
+            return once_more.getvalue()
+    return content.getvalue()
 
 
 def _unwritable(one: InnerImport, error: Exception) -> DefinitionError:
     return DefinitionError(
-        f"module {one.module!r}, which is imported inside of a function, cannot be sent to workers: {error}",
+        f"what a function imports from {one.module!r} cannot be sent to workers: {error}",
         location=one.location,
-        hint=f"Import only what the function needs of it: from {one.module} import ...",
+        hint=_HINT,
     )
 
 

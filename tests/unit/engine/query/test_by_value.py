@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from everstate.engine.query.by_value import pickled, unpickled
+from everstate.errors import DefinitionError
 from everstate.fingerprints.outputs import print_unit
 
 MODULE = """
@@ -83,3 +84,91 @@ def test_field_without_a_default_still_has_none(module):
     late, note = dataclasses.fields(rule)
     assert late.default is dataclasses.MISSING
     assert note.default == "late"
+
+
+#: What goes by its name with pickle, or not at all: a line of a module, and an expression that uses it.
+WRAPPED = {
+    "cached function": ("@functools.lru_cache\ndef f(x): return x * 7", "f(row['n'])"),
+    "size of a cache": ("@functools.lru_cache(maxsize=3)\ndef f(x): return x", "f.cache_parameters()['maxsize']"),
+    "recursive cached function": (
+        "@functools.cache\ndef f(x): return x * f(x - 1) if x else 1",
+        "f(row['n']) + f.cache_info().currsize",
+    ),
+    "cached method": ("class A:\n    @functools.cache\n    def f(self): return 4", "A().f()"),
+    "cached property": ("class A:\n    @functools.cached_property\n    def f(self): return [5]", "A().f[0]"),
+    "dispatch": (
+        "@functools.singledispatch\ndef f(x): return 1\n@f.register\ndef _(x: int): return f('') + 1",
+        "f(row['n'])",
+    ),
+    "dispatch on an own class": (
+        "class A: pass\n@functools.singledispatch\ndef f(x): return 1\n@f.register\ndef _(x: A): return 2",
+        "f(A()) * 10 + f(0)",
+    ),
+    "dispatch by method": (
+        "class A:\n @functools.singledispatchmethod\n def f(self, x): return 1\n @f.register\n def _(self, x: int): 0",
+        "A().f('') if A().f(0) is None else 0",
+    ),
+    "binary format": ("FORMAT = struct.Struct('<i')", "FORMAT.unpack(b'abcd')[0]"),
+    "decoder": ("DECODER = json.JSONDecoder(parse_float=str)", "int(DECODER.decode('[\"1\"]')[0])"),
+    "type of an annotation": ("N = typing.NewType('N', int)\ndef f(x: N) -> N: return N(x)", "f(row['n'])"),
+    "parameters of a decorator": (
+        "P = typing.ParamSpec('P')\ndef d(g: typing.Callable[P, int]): return g\n@d\ndef f(x): return x",
+        "f(row['n'])",
+    ),
+}
+LOADED = """
+import contextvars, functools, json, sqlite3, struct, threading, typing
+import everstate as es
+{written}
+def use(row): return {{"n": {expression}}}
+app = es.Service("trips")
+app.stream("trips", schema={{"n": int}}).map(use, schema={{"n": int}}).to("late")
+"""
+
+
+def through_pickle(tmp_path, source):
+    """The function of a service after a way through bytes, where the module is gone, and what it gave before."""
+    file = tmp_path / "module_elsewhere.py"
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+        (unit,) = module.app.units()
+        payload = pickled(unit)
+        before = module.use({"n": 3})
+    finally:
+        del sys.modules[file.stem]
+    (again,) = [node.fn.call for node in unpickled(payload).nodes if hasattr(node, "fn")]
+    return again, before
+
+
+@pytest.mark.parametrize(("written", "expression"), WRAPPED.values(), ids=list(WRAPPED))
+def test_wrapper_that_pickle_cannot_write_or_writes_by_name_arrives(written, expression, tmp_path):
+    again, before = through_pickle(tmp_path, LOADED.format(written=written, expression=expression))
+    assert again({"n": 3}) == before
+
+
+def test_module_with_a_lock_that_no_function_needs_arrives_without_it(tmp_path):
+    (tmp_path / "rules_with_a_lock.py").write_text(
+        "import sqlite3, threading\nLOCK = threading.Lock()\nOPEN = sqlite3.connect(':memory:')\nLATE = 4\n"
+        "def locked():\n    with LOCK: return 1\n"
+        "def late(x): return plus(x) + LATE\ndef plus(x): return x + 1\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        source = LOADED.format(written="import rules_with_a_lock as rules", expression="rules.late(row['n'])")
+        again, before = through_pickle(tmp_path, source)
+    finally:
+        sys.path.remove(str(tmp_path))
+        sys.modules.pop("rules_with_a_lock", None)
+    assert again({"n": 3}) == before == {"n": 8}
+    assert not {"LOCK", "OPEN", "locked"} & set(vars(again.__globals__["rules"]))
+
+
+def test_object_that_a_function_needs_and_nobody_can_write_is_a_named_error(tmp_path):
+    source = LOADED.format(written="TOKEN = contextvars.ContextVar('n', default=1)", expression="TOKEN.get()")
+    with pytest.raises(DefinitionError, match=r"the output late needs something .*module_elsewhere\.py:7") as caught:
+        through_pickle(tmp_path, source)
+    assert caught.value.hint

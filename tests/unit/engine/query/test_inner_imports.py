@@ -48,7 +48,8 @@ WAYS = {
         "    return row['minutes'] > inner_nowhere.LATE"
     ),
     "one of Python's": "import math\n    return row['minutes'] > math.sqrt(225)",
-    "a name of a module that cannot be written": "from inner_locked import LATE\n    return row['minutes'] > LATE",
+    "a name of a module that has a lock": "from inner_locked import LATE\n    return row['minutes'] > LATE",
+    "a module that has a lock": "import inner_locked\n    return row['minutes'] > inner_locked.LATE",
 }
 
 
@@ -115,12 +116,12 @@ def test_change_in_a_module_that_a_function_imports_is_seen(folder, way):
     assert fingerprint(unit_of(folder, WAYS[way])) != before
 
 
-def test_module_that_cannot_be_written_is_refused_by_name_at_its_line(folder):
-    unit = unit_of(folder, "import inner_locked\n    return row['minutes'] > inner_locked.LATE")
-    with pytest.raises(DefinitionError, match="module 'inner_locked', which is imported inside of a function") as told:
+def test_name_that_cannot_be_written_is_refused_with_its_module_at_its_line(folder):
+    unit = unit_of(folder, "from inner_locked import LOCK\n    return bool(LOCK)")
+    with pytest.raises(DefinitionError, match="what a function imports from 'inner_locked' cannot be sent") as told:
         pickled(unit)
     assert str(told.value.location).endswith("inner_service.py:5")
-    assert told.value.hint == "Import only what the function needs of it: from inner_locked import ..."
+    assert told.value.hint == "Make such an object inside of the function that uses it, from plain values."
 
 
 def test_module_that_is_not_there_is_refused_at_its_line(folder):
