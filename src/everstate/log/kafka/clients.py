@@ -19,7 +19,7 @@ from everstate.errors import ConfigurationError, LogDeniedError, LogError, LogUn
 from everstate.log.kafka.failures import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Future
 
     from everstate.log.kafka.settings import ClientSettings
@@ -44,7 +44,14 @@ _FIRST_ANSWER_S: Final = 15.0
 #: Nobody listens there, or there is no such host: an address that was never right is not waited for as long.
 _NOBODY_S: Final = 5.0
 #: What the client puts around the reason why a connection fails.
-_CONNECTION: Final = re.compile(r"^\S+?: (?P<why>.*?)(?: \(after \d+ms in state .*)?$", re.DOTALL)
+_CONNECTION: Final = re.compile(r"^(\[thrd:\S*\]: )?\S+?: (?P<why>.*?)(?: \(after \d+ms in state .*)?$", re.DOTALL)
+#: What brokers do that expect something else: nothing but the end of the connection says so.
+_CLOSED: Final = "closed by peer"
+_OTHER_PROTOCOL: Final = (
+    "Brokers do so with a client of a different security.protocol, and this one's is {protocol}: PLAINTEXT, SSL, "
+    "SASL_PLAINTEXT or SASL_SSL, as the brokers' listener has it. EVERSTATE_KAFKA_SECURITY_PROTOCOL sets it, or "
+    "security.protocol in the file that EVERSTATE_KAFKA_CONFIG names."
+)
 #: A client that is refused tries again every second. What was heard longer ago has passed: a token was renewed.
 _DENIED_S: Final = 60.0
 
@@ -83,12 +90,21 @@ def _configuring() -> Iterator[None]:
 
 
 class _Quiet:
-    """Takes what librdkafka has to say: all that matters is raised as well."""
+    """Takes what librdkafka has to say: all that matters is raised as well, but for why a connection ended.
+
+    Args:
+        failed: Is told that.
+    """
+
+    def __init__(self, failed: Callable[[str], None]) -> None:
+        self._failed = failed
 
     def log(self, level: int, text: str, *args: object) -> None:
         """Pass a line on to those that look for it."""
         del level
         logger.debug(text, *args)
+        if args and args[0] == "FAIL":
+            self._failed(str(args[-1]))
 
 
 class Clients:
@@ -120,7 +136,7 @@ class Clients:
             "socket.keepalive.enable": True,
             **self._given,
             "bootstrap.servers": self.servers,
-            "logger": _Quiet(),
+            "logger": _Quiet(self._lost),
             "error_cb": self._heard,
             # A broker that comes back is noticed soon.
             "reconnect.backoff.max.ms": 1000,
@@ -135,8 +151,11 @@ class Clients:
             self._denied = time.monotonic(), error.str()
         elif error.name() == "_ALL_BROKERS_DOWN":
             self._nobody = True
-        elif error.name() in {"_TRANSPORT", "_RESOLVE"}:
-            self._failed = error.str()
+
+    def _lost(self, reason: str) -> None:
+        """Why a connection failed or ended."""
+        found = _CONNECTION.match(reason)
+        self._failed = found["why"] if found else reason
 
     def require_access(self) -> None:
         """Stop if the brokers have refused the credentials lately.
@@ -183,8 +202,9 @@ class Clients:
         except LogUnavailableError as error:
             if self._failed is None:
                 raise
-            found = _CONNECTION.match(self._failed)
-            raise LogUnavailableError(f"{what}: {found['why'] if found else self._failed}", hint=error.hint) from error
+            protocol = self._given.get("security.protocol", "PLAINTEXT").upper()
+            hint = _OTHER_PROTOCOL.format(protocol=protocol) if _CLOSED in self._failed else error.hint
+            raise LogUnavailableError(f"{what}: {self._failed}", hint=hint) from error
 
     def _ask(self, client: Any, topic: str, patience_s: float, what: str, *, about: str | None = None) -> None:
         """Have a client ask for a topic until it is answered; refused credentials are not worth asking again."""

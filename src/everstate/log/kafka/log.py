@@ -72,6 +72,7 @@ class KafkaLog:
         check_servers(servers)
         self._servers = servers
         self._settings = ClientSettings.from_environment() if settings is None else settings
+        self._settings.require_use()
         self._staging = None if staging is None else Path(staging)
         self._clients = Clients(servers, self._settings, reached=trusted)
         self._topics = Topics(self._clients)

@@ -25,6 +25,7 @@ ALLOWED: Final = (
     "client.id",
     "client.rack",
     "sasl.mechanism",
+    "sasl.mechanisms",
     "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.secret",
     "sasl.oauthbearer.extensions",
@@ -47,6 +48,12 @@ ALLOWED: Final = (
     "ssl.keystore.location",
     "ssl.keystore.password",
 )
+#: What other clients' files say, and what says it here.
+_ELSEWHERE: Final = {
+    "bootstrap.servers": "the address is given with --log kafka://host:9092",
+    "sasl.jaas.config": "sasl.username and sasl.password say it",
+    "ssl.truststore.location": "ssl.ca.location names the authority's certificates, as PEM",
+}
 
 #: A host, or an address of the sixth version in brackets, and perhaps a port.
 _SERVER: Final = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\])(:(?P<port>\d{1,5}))?")
@@ -93,8 +100,31 @@ class ClientSettings:
     def __post_init__(self) -> None:
         unknown = sorted(set(self.values) - set(ALLOWED))
         if unknown:
+            said = "".join(f"{name}: {_ELSEWHERE[name]}. " for name in unknown if name in _ELSEWHERE)
             raise ConfigurationError(
-                f"Kafka's clients cannot be given {', '.join(unknown)}", hint=f"They accept: {', '.join(ALLOWED)}."
+                f"Kafka's clients cannot be given {', '.join(unknown)}",
+                hint=f"{said}They accept: {', '.join(ALLOWED)}.",
+            )
+
+    def require_use(self) -> None:
+        """Refuse settings that would not be used: who has set a password does not want to be let in without.
+
+        Raises:
+            ConfigurationError: With the setting that is missing.
+        """
+        idle = sorted(name for name, value in self.values.items() if name.startswith(("sasl.", "ssl.")) and value)
+        if idle and not self.values.get("security.protocol"):
+            raise ConfigurationError(
+                f"{idle[0]} is set, but not security.protocol: connections would need no password, nor certificates",
+                hint="Set it, to SASL_SSL, SASL_PLAINTEXT or SSL: EVERSTATE_KAFKA_SECURITY_PROTOCOL, or in the file "
+                f"that {FILE_VARIABLE} names.",
+            )
+        mechanism = self.values.get("sasl.mechanism", self.values.get("sasl.mechanisms", ""))
+        if mechanism == "OAUTHBEARER" and self.values.get("sasl.oauthbearer.method", "default").lower() != "oidc":
+            raise ConfigurationError(
+                "with OAUTHBEARER, sasl.oauthbearer.method has to be oidc: tokens are fetched from an endpoint",
+                hint="Set it, with sasl.oauthbearer.client.id, sasl.oauthbearer.client.secret and "
+                "sasl.oauthbearer.token.endpoint.url.",
             )
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from everstate.errors import ConfigurationError
+from everstate.log.kafka import KafkaLog
 from everstate.log.kafka.settings import ALLOWED, ClientSettings
 
 
@@ -47,3 +48,46 @@ def test_settings_file_with_a_line_of_another_form_is_refused_without_showing_it
     with pytest.raises(ConfigurationError, match="line 2 of") as raised:
         ClientSettings.from_environment({"EVERSTATE_KAFKA_CONFIG": str(file)})
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("bootstrap.servers", "--log kafka://"),
+        ("sasl.jaas.config", "sasl.username and sasl.password say it"),
+        ("ssl.truststore.location", "ssl.ca.location"),
+    ],
+)
+def test_settings_of_other_clients_are_refused_with_what_says_the_same_here(name, cure):
+    with pytest.raises(ConfigurationError) as raised:
+        ClientSettings({name: "hunter2"})
+    assert cure in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"sasl.password": "hunter2"}, "sasl.password is set, but not security.protocol"),
+        ({"ssl.ca.location": "/ca.pem"}, "ssl.ca.location is set, but not security.protocol"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "has to be oidc"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}, "has to be oidc"),
+    ],
+)
+def test_settings_that_no_connection_would_use_are_refused_before_one_is_made(values, reason):
+    with pytest.raises(ConfigurationError, match=reason) as raised:
+        KafkaLog("host:9092", settings=ClientSettings(values))
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"sasl.password": ""},
+        {"client.id": "me"},
+        {"security.protocol": "PLAINTEXT", "sasl.password": "hunter2"},
+        {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.method": "OIDC"},
+    ],
+)
+def test_settings_that_say_how_to_connect_are_taken(values):
+    KafkaLog("host:9092", settings=ClientSettings(values)).close()
