@@ -120,6 +120,25 @@ def sides(rows: pl.DataFrame, columns: Sequence[str], *, moves: bool = False) ->
     )
 
 
+def then_removed(rows: pl.DataFrame, removed: pl.DataFrame) -> pl.DataFrame:
+    """Changes of a table, and the end of some of the rows that they leave, as changes.
+
+    An addition and its removal in one micro-batch are nothing: since retractions are applied before additions, what
+    took back a row that is not there yet would leave it there for ever.
+
+    Args:
+        rows: At most one addition per key.
+        removed: Rows as they are after these changes.
+    """
+    fleeting = rows.filter(pl.col(OP) > 0).join(removed, on=KEY, how="semi").select(KEY)
+    if fleeting.height:
+        rows = rows.filter(pl.col(OP) < 0).vstack(
+            rows.filter(pl.col(OP) > 0).join(fleeting, on=KEY, how="anti", maintain_order="left")
+        )
+        removed = removed.join(fleeting, on=KEY, how="anti", maintain_order="left")
+    return pl.concat([rows, removed.with_columns(pl.lit(-1, pl.Int8).alias(OP)).select(rows.columns)])
+
+
 def _net(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     """Adds up equal rows of a key, then keeps one row per key and side."""
     ranked = rows.sort(*ORDER)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.kernels.changes import differences
+from everstate.kernels.changes import differences, then_removed
 from everstate.kernels.operations.aggregate.groups import combined, merged, sum_columns
 from everstate.kernels.operations.aggregate.results import results
 from everstate.kernels.operations.windows.assign import BEGIN, bounded, on_time
 from everstate.kernels.pages.due_index import DUE, DueIndex
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, STREAM_TIME, TS, empty
+from everstate.kernels.rows import CONTRIBUTION, KEY, OP, STREAM_TIME, SYSTEM, TS, empty
 from everstate.kernels.stream_time import require_open
 
 if TYPE_CHECKING:
@@ -118,26 +118,22 @@ def _given(
 ) -> pl.DataFrame:
     """What comes out: what differs, or what is final; and the end of what was kept for a time."""
     before, now = span
-    nothing = empty(dict(node.schema.polars))
     end = pl.col(_LAST_MS)
     if node.final:
         closes = end + node.closes_ms
-        given = [_results(node, plan, sessions.filter((closes > before) & (closes <= now)), 1)]
+        given = _results(node, plan, sessions.filter((closes > before) & (closes <= now)))
     else:
-        given = [
-            differences(
-                _results(node, plan, held, 1), _results(node, plan, sessions, 1), node.schema.names, moves=moves
-            )
-        ]
-    if node.keep is not None:
-        given.append(_results(node, plan, sessions.filter(end + node.gone_ms <= now), -1))
-    return pl.concat([frame.select(nothing.columns) for frame in (nothing, *given)])
+        given = differences(_results(node, plan, held), _results(node, plan, sessions), node.schema.names, moves=moves)
+    given = given.select(*SYSTEM, *node.schema.names)
+    if node.keep is None:
+        return given
+    return then_removed(given, _results(node, plan, sessions.filter(end + node.gone_ms <= now)))
 
 
-def _results(node: RowWindowAggregate, plan: AggregatePlan, sessions: pl.DataFrame, op: int) -> pl.DataFrame:
+def _results(node: RowWindowAggregate, plan: AggregatePlan, sessions: pl.DataFrame) -> pl.DataFrame:
     """The results of sessions, one row each."""
     if sessions.is_empty():
         return empty(dict(node.schema.polars))
     groups = bounded(node, sessions, pl.col(BEGIN), pl.col(_LAST_MS))
     found = results(node, plan, groups, groups.select(KEY, *node.key.names), None).rows
-    return found.with_columns(pl.lit(op, pl.Int8).alias(OP), pl.col(TS).alias(STREAM_TIME))
+    return found.with_columns(pl.lit(1, pl.Int8).alias(OP), pl.col(TS).alias(STREAM_TIME))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from everstate.kernels.changes import differences, shaped
+from everstate.kernels.changes import differences, shaped, then_removed
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.operations.aggregate import aggregate
 from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
@@ -24,7 +24,7 @@ from everstate.kernels.operations.windows.assign import BEGIN, LAST, bounded, ca
 from everstate.kernels.operations.windows.bounds import Windows, sliding
 from everstate.kernels.pages.due_index import DUE, DueIndex
 from everstate.kernels.positions import position_names
-from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, OP, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
+from everstate.kernels.rows import CONTRIBUTION, KEY, OFF, ORDER, PART, STREAM_TIME, SYSTEM, TOPIC, TS, empty
 from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import RowWindowAggregate, RowWindowFold
 from everstate.topology.nodes.node import feeders_first
@@ -260,13 +260,12 @@ def _given(
     end = after[END].dt.timestamp("ms")
     if node.final:
         closes = end + node.closes_ms
-        given = [after.filter((closes > before) & (closes <= now))]
+        given = after.filter((closes > before) & (closes <= now))
     else:
         earlier = _results(inside, was, ledger.apart())
-        given = [differences(earlier, after, node.schema.names, moves=inside.emit_moves)]
-    if node.keep is not None:
-        given.append(after.filter(end + node.gone_ms <= now).with_columns(pl.lit(-1, pl.Int8).alias(OP)))
-    return pl.concat([frame.select(nothing.columns) for frame in (nothing, *given)])
+        given = differences(earlier, after, node.schema.names, moves=inside.emit_moves)
+    given = given.select(nothing.columns)
+    return given if node.keep is None else then_removed(given, after.filter(end + node.gone_ms <= now))
 
 
 def _results(inside: _Inside, rows: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:

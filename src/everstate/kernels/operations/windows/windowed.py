@@ -9,10 +9,12 @@ recalculation that races through a year, never touches state.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import polars as pl
 
+from everstate.kernels.changes import then_removed
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.operations.aggregate import aggregate
 from everstate.kernels.operations.aggregate.accumulators import COUNT, AggregatePlan
@@ -176,7 +178,8 @@ def _updated(node: Windowed, number: int, rows: pl.DataFrame, shard: Shard, inne
     now = before if shard.frontier is None else max(before, shard.frontier)
     require_open(node, rows[BEGIN] + node.close_ms, before)
     over = max(node.close_ms, node.keep_ms or 0)
-    given = [empty(dict(node.schema.polars))]
+    nothing = empty(dict(node.schema.polars))
+    given, removed = [nothing], [nothing]
     rows = rows.with_columns((pl.col(BEGIN) // node.size_ms).alias(_SLICE))
     # Windows that are over before they were ever stored.
     passing = (rows[BEGIN] + over <= now) & ~rows[_SLICE].is_in(slices.numbers)
@@ -188,11 +191,13 @@ def _updated(node: Windowed, number: int, rows: pl.DataFrame, shard: Shard, inne
         changed = inner.changes(node, number, part.drop(BEGIN, _SLICE), _OneSlice(shard, slices[int(place)]))
         given += [] if node.final else [changed]
     for place in slices.numbers:
-        given += _due(node, number, place, (before, now), _OneSlice(shard, slices[place]), inner)
+        due = partial(_due, node, number, place, stores=_OneSlice(shard, slices[place]), inner=inner)
+        given += due((before - node.close_ms, now - node.close_ms)) if node.final else []
+        removed += due((before - node.keep_ms, now - node.keep_ms)) if node.keep_ms is not None else []
         if _last_begin(node, place) + over <= now:
             slices.drop(place)
     slices.reached = now
-    return pl.concat([frame.select(given[0].columns) for frame in given])
+    return then_removed(*(pl.concat([frame.select(nothing.columns) for frame in found]) for found in (given, removed)))
 
 
 def _last_begin(node: Windowed, place: int) -> int:
@@ -203,19 +208,16 @@ def _last_begin(node: Windowed, place: int) -> int:
 def _due(
     node: Windowed, number: int, place: int, span: tuple[int, int], stores: _Stores, inner: _Inner
 ) -> Iterator[pl.DataFrame]:
-    """What becomes of a slice's windows as time goes on: final results come out, those that were kept go."""
-    steps = [(node.close_ms, 1)] if node.final else []
-    steps += [(node.keep_ms, -1)] if node.keep_ms is not None else []
-    for after, sign in steps:
-        first, last = (time - after for time in span)  # windows that begin after the one, up to the other
-        nearest = max(-(-place * node.size_ms // node.advance_ms), first // node.advance_ms + 1) * node.advance_ms
-        if nearest > min(last, _last_begin(node, place)):
-            continue
-        found = inner.results(node, number, stores)
-        begin = found[START].dt.timestamp("ms")
-        found = found.filter((begin > first) & (begin <= last))
-        system = {OP: pl.lit(sign, pl.Int8).alias(OP), STREAM_TIME: pl.col(TS).alias(STREAM_TIME)}
-        yield found.select(*(system.get(name, pl.col(name)) for name in SYSTEM), *node.schema.names)
+    """The results of a slice's windows that begin after the one time, up to the other."""
+    first, last = span
+    nearest = max(-(-place * node.size_ms // node.advance_ms), first // node.advance_ms + 1) * node.advance_ms
+    if nearest > min(last, _last_begin(node, place)):
+        return
+    found = inner.results(node, number, stores)
+    begin = found[START].dt.timestamp("ms")
+    found = found.filter((begin > first) & (begin <= last))
+    system = {OP: pl.lit(1, pl.Int8).alias(OP), STREAM_TIME: pl.col(TS).alias(STREAM_TIME)}
+    yield found.select(*(system.get(name, pl.col(name)) for name in SYSTEM), *node.schema.names)
 
 
 KERNELS: Final = {
