@@ -187,6 +187,18 @@ def _unmerged(database: sqlite3.Connection, topic: Topic, partition: int) -> int
 
 def merge_partition(store: Store, topic: Topic, partition: int, *, at_least: int = merging.FANOUT) -> bool:
     """Put neighbours of a tier together where there are enough; no record goes. Says whether anything was done."""
+    done = False
+    # What makes one of a tier may make enough of it. A topic that has new segments at every look would otherwise have
+    # those of the lowest tier merged each time, and never what became of them.
+    for _ in range(merging.FULL):
+        merged = _merge_lowest(store, topic, partition, at_least)
+        done |= merged
+        if not merged:
+            break
+    return done
+
+
+def _merge_lowest(store: Store, topic: Topic, partition: int, at_least: int) -> bool:
     place = Place(topic.name, partition)
     with store.manifest.reading() as database:
         unmerged = _unmerged(database, topic, partition)

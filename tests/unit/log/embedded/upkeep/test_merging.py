@@ -9,6 +9,7 @@ import pytest
 
 from everstate.errors import LogBusyError, TopicRecreatedError
 from everstate.log import Commit, combined_digest, upkeep
+from everstate.log.embedded import publishing
 from everstate.log.embedded.upkeep import compaction, garbage, merging, tending
 
 pytestmark = pytest.mark.slow
@@ -80,6 +81,17 @@ def test_append_to_a_table_compacts_it_beside_the_appends(log, monkeypatch):
     log._tender.finish()
     assert log.describe("table").records < 250
     assert dict(log.latest("table").select("key", "value").iter_rows()) == {b"%d" % key: b"99" for key in range(5)}
+
+
+def test_maintain_of_a_topic_that_has_many_new_segments_at_every_look_merges_those_of_all_tiers(log):
+    log.topic("events")
+    for number in range(400):
+        # As a service commits: whoever appends would tend the topic itself.
+        publishing.append(log._store, "events", pl.DataFrame({"key": [b"k"], "value": [b"%d" % number]}))
+        if number % 20 == 19:
+            log.maintain("events")
+    assert len(log.segments("events")) <= merging.FANOUT
+    assert log.read("events", 0, 0)["value"].to_list() == [b"%d" % number for number in range(400)]
 
 
 def test_append_behind_the_last_batch_of_an_output_leaves_few_segments(log):
