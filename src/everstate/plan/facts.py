@@ -22,6 +22,7 @@ class SourceFacts:
         topic: The topic.
         exists: It is there.
         problem: Why it cannot be read; empty if it can.
+        cure: What to do about that; empty if that is not known.
         records: Records that can be read, from the topic and from the service's archive of it.
         archived: How many of these only the archive has.
         kept: Further records that compaction has removed and the archive has; a step reads them that needs every one.
@@ -37,6 +38,7 @@ class SourceFacts:
     topic: str
     exists: bool = True
     problem: str = ""
+    cure: str = ""
     records: int = 0
     archived: int = 0
     kept: int = 0

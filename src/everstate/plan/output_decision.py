@@ -277,7 +277,7 @@ class OutputDecision:
                 what = "Create it" if len(missing) == 1 else "Create them"
                 yield f"topic {topic} does not exist", f"{what}: {'; '.join(missing.values())}"
             elif facts.problem:
-                yield f"topic {topic} cannot be read: {facts.problem}", f"Look at it: everstate topic describe {topic}"
+                yield facts.problem, facts.cure or f"Look at it: everstate topic describe {topic}"
 
     def _gaps(self) -> Iterator[tuple[str, str]]:
         """What is gone of the history that the output needs, each with what to do."""

@@ -269,9 +269,9 @@ def test_decide_source_that_does_not_exist_is_refused_with_the_command() -> None
 
 
 def test_decide_source_that_cannot_be_read_is_refused_even_if_nothing_changed() -> None:
-    action = only(totals(), running(totals()), replace(ORDERS, problem="segment 3 is damaged"))
+    action = only(totals(), running(totals()), replace(ORDERS, problem="segment 3 is damaged", cure="Restore it."))
     assert isinstance(action, Refuse)
-    assert action.problem == "topic orders cannot be read: segment 3 is damaged"
+    assert (action.problem, action.hint) == ("segment 3 is damaged", "Restore it.")
     assert action.follows == "Nothing is started; generation 3 stays in place."
 
 

@@ -15,6 +15,7 @@ from everstate.generations.state import spark_steps
 from everstate.generations.state.net import Net
 from everstate.generations.state.past import beyond, covered, unread
 from everstate.generations.state.topic_marks import require_same_partitions, require_same_topics
+from everstate.log.archive.files import of_another
 from everstate.log.archive.reading import load
 from everstate.plan.actions import Keep
 from everstate.plan.document import drift
@@ -114,7 +115,7 @@ def make_plan(
     topics = {topic for unit in units.values() for topic in unit.topics}
     made = {topic for unit in units.values() for topic in unit.written} | service.spark_steps.feeds.keys()
     sources = {
-        topic: _source_facts(topic, site.log, load(site.log, service.name, site.home, topic), outputs=made)
+        topic: _source_facts(topic, site, load(site.log, service.name, site.home, topic), outputs=made)
         for topic in sorted(topics)
     }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
@@ -297,15 +298,18 @@ def _keys(topic: str, log: Log) -> int:
     return log.latest(topic).height
 
 
-def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) -> SourceFacts:
+def _source_facts(topic: str, site: Site, archive: Archive, *, outputs: set[str]) -> SourceFacts:
+    log = site.log
     if not log.has_topic(topic):
         # An output of this service is made before anything reads it.
         return SourceFacts(topic=topic, exists=topic in outputs)
     info = log.describe(topic)
     found = covered(log, info, archive)
+    problem, cure = _problem(info, site, archive)
     return SourceFacts(
         topic=topic,
-        problem=_problem(info, log, archive),
+        problem=problem,
+        cure=cure,
         records=found.records,
         archived=found.archived,
         kept=found.kept,
@@ -318,13 +322,16 @@ def _source_facts(topic: str, log: Log, archive: Archive, *, outputs: set[str]) 
     )
 
 
-def _problem(info: TopicInfo, log: Log, archive: Archive) -> str:
-    """Why a topic cannot be read; empty if the first records of every partition can."""
+def _problem(info: TopicInfo, site: Site, archive: Archive) -> tuple[str, str]:
+    """Why a topic cannot be read, and what to do; empty if the first records of every partition can be."""
     if beyond(archive, info.end) or not archive.is_of(info.id):
-        return "it is not the topic that was archived: it was created again, or restored from an older copy"
+        other = of_another(site.home, info.name)
+        return other.message, other.hint or ""
     try:
         for partition, start in info.start.items():
-            log.read(info.name, partition, start, limit=1)
-    except (EverstateError, OSError) as error:
-        return error.message if isinstance(error, EverstateError) else str(error)
-    return ""
+            site.log.read(info.name, partition, start, limit=1)
+    except EverstateError as error:
+        return f"topic {info.name} cannot be read: {error.message}", error.hint or ""
+    except OSError as error:
+        return f"topic {info.name} cannot be read: {error}", ""
+    return "", ""

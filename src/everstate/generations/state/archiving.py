@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.errors import FencedError, LogError
+from everstate.errors import FencedError
 from everstate.generations.state.past import beyond
 from everstate.log.archive import files
 from everstate.log.archive.archive import FILE_BYTES, FILE_RECORDS, Archive, worth_merging
@@ -86,10 +86,7 @@ class Archivist:
             return replace(archive, topic=known)
         if not load(self._log, service, self._folder, topic).files:
             return Archive(topic=known)  # its files were deleted, so that it can begin again
-        raise LogError(
-            f"topic {topic!r} is not the one that was archived: it was created again, or restored from an older copy",
-            hint=f"Restore it, or give up the archived records: delete {self._folder / files.FOLDER / topic}",
-        )
+        raise files.of_another(self._folder, topic)
 
     def _grown(
         self, topic: str, archive: Archive, ends: dict[int, int]

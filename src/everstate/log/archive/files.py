@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from everstate.errors import SegmentDamagedError
+from everstate.errors import LogError, SegmentDamagedError
 from everstate.log import records
 from everstate.log.archive.archive import ArchiveFile
 from everstate.log.crash import crash_point
@@ -25,6 +25,14 @@ SUFFIX: Final = ".parquet"
 APPENDED: Final = records.APPENDED
 _STORED: Final = [*records.CONTENT, "offset", APPENDED]
 _NAME: Final = re.compile(r"(?P<start>\d+)-(?P<end>\d+)\.(?P<token>\d+)\.parquet(\.partial)?")
+
+
+def of_another(folder: Path, topic: str) -> LogError:
+    """The error for an archive whose records are not those of the topic that has its name."""
+    return LogError(
+        f"topic {topic!r} is not the one that was archived: it was created again, or restored from an older copy",
+        hint=f"Restore it, or give up the archived records: delete {folder / FOLDER / topic}",
+    )
 
 
 def partition_folder(folder: Path, topic: str, partition: int) -> Path:

@@ -18,6 +18,7 @@ from everstate.errors import (
 from everstate.generations.deploy.outputs import create_topics
 from everstate.generations.deploy.planning import require_possible, resumable_unit
 from everstate.generations.registry import Registry
+from everstate.generations.state.archiving import Archivist
 from everstate.generations.state.topic_marks import adopted
 from everstate.log.descriptions import Commit, TopicConfig
 from everstate.log.embedded import EmbeddedLog
@@ -92,6 +93,23 @@ def test_source_that_cannot_be_read_is_refused_as_such(log, tmp_path):
     with pytest.raises(LogError, match="topic in cannot be read") as refused:
         require_possible(planned(service(), log))
     assert refused.type is LogError
+    assert "Restore this file from a backup" in str(refused.value)
+
+
+def test_archived_source_that_is_created_again_is_refused_with_what_to_do(log):
+    app = es.Service("svc", shards=1)
+    app.stream("in", schema={"n": int}, keep_history=True).group_by("n").agg(hits=es.count()).to("hits")
+    log.append("in", pl.DataFrame({"key": [b"k"], "value": [b'{"n": 1}'], "ts": [wall_clock()]}))
+    deploy(app, log)
+    with SparkRun(app, log=log.url) as run:
+        Archivist(log, log.acquire("svc", take_over=True), run.site.home).archive("in")
+        archive = run.site.home / "@history" / "in"
+    assert archive.is_dir()
+    log.delete_topic("in")
+    log.create_topic("in")
+    with pytest.raises(LogError, match="topic 'in' is not the one that was archived: it was created again") as refused:
+        require_possible(planned(app, log))
+    assert f"give up the archived records: delete {archive}" in str(refused.value)
 
 
 def test_lost_history_is_refused_unless_it_is_accepted_by_name(log):
