@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from everstate.fingerprints.noted.notes import Notes
 from everstate.plan.categories import Category, Difference
 from everstate.plan.edits import Edit, diff_lines, first_changed
 from everstate.plan.matching import Match
+from everstate.plan.parts import changed_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,49 +37,134 @@ def explained(
         prints: The two versions, the active one first.
         notes: What their texts say; None where that was not kept.
     """
-    match = Match.of(*prints)
-    texts = tuple(note or Notes() for note in notes)
-    known = notes[0] is not None and notes[1] is not None
-    values = prints[0].settings
-    settings = {(values[name].text, now.text) for name, now in prints[1].settings.items() if name in values}
-    before = {now.name: was for was, now in match.kept}
-    after = {node.name: node for node in prints[1].nodes}
-    gone = {node.name for node in match.removed}
+    told = _Telling(prints, notes)
+    found = [replace(one, edits=tuple(told.edits(one))) for one in differences]
+    if not told.known:
+        return tuple(found)
+    set_at = {one.node for one in found if one.category is Category.CONFIGURATION}
+    explained_at = {told.call(one.node) for one in found if one.edits}
+    kept = []
+    for one in found:
+        if one.edits or not told.is_follow_on(one):
+            kept.append(one)
+            continue
+        # A value such as 0 may stand in a step for any reason; where its text is the same, the setting is the reason.
+        if one.node in set_at:
+            continue
+        above = {told.call(name): name for name in told.above(one.node)}
+        others = [name for call, name in above.items() if call not in explained_at]
+        edits = tuple(edit for name in others for edit in told.call_edits(name))
+        if edits or not explained_at & above.keys():
+            kept.append(replace(one, edits=edits))
+    return tuple(kept)
 
-    def edits(found: Difference) -> Iterator[Edit]:
-        was, now = before.get(found.node), after.get(found.node)
+
+class _Telling:
+    """Two versions of an output, step by step.
+
+    Args:
+        prints: The two versions, the active one first.
+        notes: What their texts say; None where that was not kept.
+    """
+
+    def __init__(self, prints: tuple[UnitPrint, UnitPrint], notes: tuple[Notes | None, Notes | None]) -> None:
+        self.known = notes[0] is not None and notes[1] is not None
+        self._prints = prints
+        self._notes = (notes[0] or Notes(), notes[1] or Notes())
+        match = Match.of(*prints)
+        values = prints[0].settings
+        self._settings = {(values[name].text, now.text) for name, now in prints[1].settings.items() if name in values}
+        self._before = {now.name: was for was, now in match.kept}
+        self._after = {node.name: node for node in prints[1].nodes}
+        self._gone = {node.name for node in match.removed}
+        self._rewired = {now.name for _, now in match.rewired}
+
+    def edits(self, found: Difference) -> Iterator[Edit]:
+        """What the user wrote differently at the step of a difference."""
+        was, now = self._before.get(found.node), self._after.get(found.node)
+        step = self._step(found.node)
         if found.category is Category.SCHEMA and was is not None and now is not None:
-            yield from columns(was, now)
-        elif known and found.category in _WRITTEN:
-            if was is not None:
-                yield from Comparison(texts[0], texts[1], was.name, found.node, settings).edits()
+            if now.inputs and step is not None and step.rewritten:
+                yield from step.edits()
+            else:
+                yield from columns(was, now, step)
+        elif self.known and found.category in _WRITTEN:
+            if step is not None:
+                edits = tuple(step.edits())
+                yield from edits or (self._reordered() if found.node in self._rewired else ())
             elif now is not None:
-                yield from _whole(None, texts[1].steps.get(found.node))
-            elif found.node in gone:
-                yield from _whole(texts[0].steps.get(found.node), None)
+                yield from _whole(None, self._notes[1].steps.get(found.node))
+            elif found.node in self._gone:
+                yield from _whole(self._notes[0].steps.get(found.node), None)
 
-    told = [replace(found, edits=tuple(edits(found))) for found in differences]
-    set_at = {found.node for found in told if found.category is Category.CONFIGURATION}
-    # A value such as 0 may stand in a step for any reason; where its text is the same, the setting is the reason.
-    follows = [found for found in told if found.category is Category.LOGIC and found.node in set_at and not found.edits]
-    return tuple(found for found in told if not (known and found in follows))
+    def is_follow_on(self, found: Difference) -> bool:
+        """Whether nothing was written differently at the step, so that another one must be the reason."""
+        was, now, step = self._before.get(found.node), self._after.get(found.node), self._step(found.node)
+        if found.category is not Category.LOGIC or was is None or now is None or step is None:
+            return False
+        ours = any("semantics" in {part.kind for part in both if part is not None} for both in changed_parts(was, now))
+        return not ours and step.is_told and not step.rewritten
+
+    def call(self, name: str) -> object:
+        """Equal for the steps that one call made."""
+        note = self._notes[1].steps.get(name)
+        return name if note is None else (note.place, note.text)
+
+    def above(self, name: str) -> list[str]:
+        """The steps that feed a step, and what feeds them."""
+        waiting = list(self._after[name].inputs)
+        for one in waiting:  # grows as it is walked
+            waiting.extend(new for new in self._after[one].inputs if new not in waiting)
+        return waiting
+
+    def call_edits(self, name: str) -> Iterator[Edit]:
+        """The call of a step, if it was written differently."""
+        step = self._step(name)
+        if step is not None and step.rewritten:
+            yield from islice(step.edits(), 1)
+
+    def _step(self, name: str) -> Comparison | None:
+        was = self._before.get(name)
+        if was is None or not self.known:
+            return None
+        return Comparison(*self._notes, was.name, name, self._settings)
+
+    def _reordered(self) -> Iterator[Edit]:
+        """The calls of all steps in their order."""
+        old, new = (
+            "\n".join(dict.fromkeys(note.text for node in unit.nodes if (note := notes.steps.get(node.name))))
+            for unit, notes in zip(self._prints, self._notes, strict=True)
+        )
+        if old != new:
+            place = self._prints[1].nodes[-1].location
+            yield Edit("call", "The order of the steps", place, diff=diff_lines(old, new))
 
 
-def columns(was: NodePrint, now: NodePrint) -> Iterator[Edit]:
-    """The columns of a step that came, went or have another type: one edit each."""
+def columns(was: NodePrint, now: NodePrint, step: Comparison | None = None) -> Iterator[Edit]:
+    """The columns of a step that came, went or have another type: one edit each.
+
+    Args:
+        was: The step as it was.
+        now: The step as it is.
+        step: What the user's text says of it; None if that is not known.
+    """
     old, new = ({column.name: column for column in node.columns} for node in (was, now))
+    origin = None if step is None else step.origin()
     for name in [*old, *(name for name in new if name not in old)]:
         before, after = old.get(name), new.get(name)
         if before is None or after is None or not before.is_same(after):
             place = now.location if after is not None else was.location
-            yield Edit("column", name, place, _typed(before), _typed(after))
+            if origin is None:
+                yield Edit("column", name, place, _typed(before), _typed(after))
+            else:
+                yield replace(origin, kind="column", name=name, old=_typed(before), new=_typed(after), diff=())
 
 
 def _typed(column: Column | None) -> str | None:
     if column is None:
         return None
     default = f" = {column.default}" if column.default is not None else ""
-    return f"{column.type}{'?' if column.nullable else ''}{default}"
+    return f"{column.type}{' or null' if column.nullable else ''}{default}"
 
 
 def _whole(old: StepNote | None, new: StepNote | None) -> Iterator[Edit]:
@@ -105,12 +192,36 @@ class Comparison:
     now: str
     settings: set[tuple[str, str]]
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the calls that made the step are known in both versions."""
+        old, new = self.old.steps.get(self.was), self.new.steps.get(self.now)
+        return old is not None and new is not None and bool(old.text and new.text)
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the call itself was written differently."""
+        return self.is_told and self.old.steps[self.was].digest != self.new.steps[self.now].digest
+
+    def origin(self) -> Edit | None:
+        """The one class or constant whose edit reached the step, or else the step's call; None if it cannot be told."""
+        note = self.new.steps.get(self.now)
+        if self.rewritten or note is None:
+            return next(self.edits(), None)
+        changed = self._changed()
+        roots = [pair for pair in changed if pair[1].kind in ("class", "constant") and self._is_root(pair, changed)]
+        if len(roots) != 1:
+            return None
+        was, now = roots[0]
+        found = self._edit(was, now, note)
+        return replace(found, chain=(now.label, *found.chain))
+
     def edits(self) -> Iterator[Edit]:
         """What the user changed: what only follows from another edit is left out."""
         old, new = self.old.steps.get(self.was), self.new.steps.get(self.now)
         if old is None or new is None:
             return
-        rewritten = bool(old.text and new.text) and old.digest != new.digest
+        rewritten = self.rewritten
         if rewritten:
             yield Edit(
                 "call",

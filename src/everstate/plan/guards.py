@@ -127,7 +127,8 @@ def _seen(counts: Counts, action: Action, limits: Limits, expired: Sequence[str]
     if isinstance(action, Retire):
         # Without an active generation nothing was published, so there is nothing to lose.
         if action.active is not None:
-            keys = "its topic stays" if action.keep_topic else f"{counted(action.keys, 'key')} would be tombstoned"
+            stays = action.keep_topic or not action.keys  # a stream has no keys to remove
+            keys = "its topic stays" if stays else f"{counted(action.keys, 'key')} would be tombstoned"
             yield Risk.RETIRED_OUTPUT, f"{action.output} is no longer declared and would be retired: {keys}."
         return
     if not action.publishes or not counts.stale:

@@ -40,6 +40,58 @@ def scaled(delay):
     return delay * WEIGHTS["long"]
 '''
 
+WRAPPED = """import functools
+from dataclasses import dataclass
+
+
+def at_least(least):
+    def wrap(function):
+        @functools.wraps(function)
+        def inner(row):
+            return function(row) and row["delay"] >= least
+
+        return inner
+
+    return wrap
+
+
+@at_least(5)
+def is_open(row):
+    return row["status"] != "void"
+
+
+@functools.lru_cache
+def rounded(delay):
+    return round(delay, 1)
+
+
+def rounded_delay(row):
+    return {"delay": rounded(row["delay"])}
+
+
+def times(row, by):
+    return {"delay": row["delay"] * by}
+
+
+class Plus:
+    def __init__(self, minutes):
+        self.minutes = minutes
+
+    def __call__(self, row):
+        return {"delay": row["delay"] + self.minutes}
+
+
+@dataclass
+class Flight:
+    carrier: str
+    delay: float = 0.0
+
+
+double = functools.partial(times, by=2)
+later = Plus(minutes=3)
+COLUMNS = {"carrier": str, "delay": float}
+"""
+
 CHECKS = '''import rules
 from rules import HALF, Grades, scaled, weighted
 
@@ -85,6 +137,7 @@ from everstate import col
 
 import checks
 import streaks
+import wrapped
 
 app = es.Service("board", shards=1)
 LEAST = 50
@@ -105,7 +158,7 @@ class Project:
         self.folder = folder
         self.file = folder / "board.py"
         self.url = str(folder / "log")
-        for name, content in (("rules", RULES), ("checks", CHECKS), ("streaks", STREAKS)):
+        for name, content in (("rules", RULES), ("checks", CHECKS), ("streaks", STREAKS), ("wrapped", WRAPPED)):
             (folder / f"{name}.py").write_text(content)
         self.file.write_text(HEAD + body)
         log = EmbeddedLog(self.url)
@@ -138,7 +191,7 @@ class Project:
 
     def _forget(self) -> None:
         """As a new process begins."""
-        for name in ("board", "streaks", "checks", "rules"):
+        for name in ("board", "streaks", "checks", "rules", "wrapped"):
             sys.modules.pop(name, None)
         sys.path[:] = [path for path in sys.path if not (Path(path) / "streaks.py").exists() and Path(path).exists()]
         linecache.checkcache()

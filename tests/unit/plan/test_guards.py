@@ -94,7 +94,8 @@ def test_concerns_retired_output_always_is() -> None:
     assert concern.risk is Risk.RETIRED_OUTPUT
     assert concern.message == "totals is no longer declared and would be retired: 2 keys would be tombstoned."
     (kept,) = concerns(Counts(), Retire(**BASE, keys=2, keep_topic=True))
-    assert kept.message == "totals is no longer declared and would be retired: its topic stays."
+    (empty,) = concerns(Counts(), Retire(**BASE, keys=0))
+    assert kept.message == empty.message == "totals is no longer declared and would be retired: its topic stays."
 
 
 def test_concerns_output_that_was_never_active_is_none() -> None:

@@ -47,10 +47,10 @@ KINDS = [
             )
         ],
         """\
-  The topic people is now read (board.py:12)
+  The topic people is now read (board.py:13)
     new source topic of totals
 
-  join() (board.py:13)
+  join() (board.py:14)
     more intermediate state of totals
     + .join(people)""",
     ),
@@ -59,10 +59,10 @@ KINDS = [
         'people = app.table("people", key="carrier", schema={"carrier": str, "name": str})\ntotals = flights.group_by("carrier").agg(n=es.count())\ntotals.join(people).to("totals")\n',
         [("board.py", 'totals.join(people).to("totals")', 'totals.to("totals")')],
         """\
-  The topic people is no longer read (was at board.py:11)
+  The topic people is no longer read (was at board.py:12)
     removed source topic of totals
 
-  join() (was at board.py:13)
+  join() (was at board.py:14)
     less intermediate state of totals
     - .join(people)""",
     ),
@@ -71,10 +71,10 @@ KINDS = [
         'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", 'key="carrier", schema={"carrier"', 'key="flight", schema={"flight": str, "carrier"')],
         """\
-  The key of the source flights changed: carrier -> flight (board.py:10)
+  The key of the source flights changed: carrier -> flight (board.py:11)
     changed source key of totals
 
-  column flight added: text (board.py:10)
+  column flight added: text (board.py:11)
     changed private schema of totals""",
     ),
     Case(
@@ -88,12 +88,12 @@ KINDS = [
             )
         ],
         """\
-  apply(stateful=True) (board.py:11)
+  apply(stateful=True) (board.py:12)
     more intermediate state of totals
     + .apply(
     +     streaks.streak, stateful=True, schema={"carrier": str, "streak": int})
 
-  rekey() (board.py:11)
+  rekey() (board.py:12)
     changed grouping of totals
     + .rekey("carrier")""",
         ("depends on the order of arrival: flights/stateful",),
@@ -109,12 +109,12 @@ KINDS = [
             )
         ],
         """\
-  apply(stateful=True) (was at board.py:11)
+  apply(stateful=True) (was at board.py:12)
     less intermediate state of totals
     - .apply(
     -     streaks.streak, stateful=True, schema={"carrier": str, "streak": int})
 
-  rekey() (was at board.py:11)
+  rekey() (was at board.py:12)
     changed grouping of totals
     - .rekey("carrier")""",
     ),
@@ -123,8 +123,8 @@ KINDS = [
         'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", '"delay": float', '"delay": int, "gate": str')],
         """\
-  column delay float -> integer (board.py:10)
-  column gate added: text (board.py:10)
+  column delay float -> integer (board.py:11)
+  column gate added: text (board.py:11)
     changed private schema of totals""",
     ),
     Case(
@@ -132,7 +132,7 @@ KINDS = [
         'flights.filter(col("delay") > app.config("least", 10)).group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", '"least", 10', '"least", 25')],
         """\
-  The setting least changed: 10 -> 25 (board.py:11)
+  The setting least changed: 10 -> 25 (board.py:12)
     changed configuration of totals""",
     ),
     Case(
@@ -140,7 +140,7 @@ KINDS = [
         'flights.filter(checks.is_late).group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
         """\
-  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:11)
+  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:12)
     changed logic of totals""",
     ),
     Case(
@@ -148,7 +148,7 @@ KINDS = [
         'flights.group_by("carrier").agg(n=es.count()).to("totals")\n',
         [("board.py", 'group_by("carrier")', 'group_by("status")')],
         """\
-  agg() (board.py:11)
+  agg() (board.py:12)
     changed grouping of totals
     - .group_by("carrier").agg(n=es.count())
     + .group_by("status").agg(n=es.count())""",
@@ -160,7 +160,7 @@ EDITS = [
         'flights.group_by("carrier").window(es.tumbling("1h")).agg(n=es.count()).to("totals")\n',
         [("board.py", 'es.tumbling("1h")', 'es.tumbling("2h")')],
         """\
-  agg() (board.py:11)
+  agg() (board.py:12)
     changed logic of totals
     - .group_by("carrier").window(es.tumbling("1h")).agg(n=es.count())
     + .group_by("carrier").window(es.tumbling("2h")).agg(n=es.count())""",
@@ -171,7 +171,7 @@ EDITS = [
         [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
         """\
   LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() <- streak() in
-      apply(stateful=True) (board.py:11)
+      apply(stateful=True) (board.py:12)
     changed logic of streaks""",
     ),
     Case(
@@ -180,7 +180,7 @@ EDITS = [
         [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
         """\
   LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- HALF <- is_half() in filter()
-      (board.py:11)
+      (board.py:12)
     changed logic of half""",
     ),
     Case(
@@ -188,7 +188,7 @@ EDITS = [
         'flights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n',
         [("checks.py", 'row["delay"] > rules', 'row["delay"] >= rules')],
         """\
-  is_late() (checks.py:9) <- streak() in apply(stateful=True) (board.py:11)
+  is_late() (checks.py:9) <- streak() in apply(stateful=True) (board.py:12)
     changed logic of streaks
           \"\"\"Whether a flight is late.\"\"\"
     -     return row["delay"] > rules.LATE_MINUTES
@@ -200,7 +200,7 @@ EDITS = [
         [("rules.py", "factor=2", "factor=3")],
         """\
   default factor=2 -> 3 (rules.py:19) <- weighted() <- measured() in map()
-      (board.py:11)
+      (board.py:12)
     changed logic of measured""",
     ),
     Case(
@@ -208,7 +208,7 @@ EDITS = [
         'flights.map(checks.graded, schema={"delay": float}).to("graded")\n',
         [("rules.py", "worst = 3", "worst = 4")],
         """\
-  Grades (rules.py:12) <- GRADES <- graded() in map() (board.py:11)
+  Grades (rules.py:12) <- GRADES <- graded() in map() (board.py:12)
     changed logic of graded
     -     worst = 3
     +     worst = 4""",
@@ -219,7 +219,7 @@ EDITS = [
         [("rules.py", "min(int(delay), self.worst)", "max(int(delay), self.worst)")],
         """\
   Grades.grade() (rules.py:16) <- Grades <- GRADES <- graded() in map()
-      (board.py:11)
+      (board.py:12)
     changed logic of graded
           \"\"\"The grade of a delay.\"\"\"
     -     return min(int(delay), self.worst)
@@ -231,7 +231,7 @@ EDITS = [
         [("rules.py", '"long": 2', '"long": 5')],
         """\
   WEIGHTS {'short': 1, 'long': 2} -> {'short': 1, 'long': 5} (rules.py:6) <-
-      scaled() <- weighed() in map() (board.py:11)
+      scaled() <- weighed() in map() (board.py:12)
     changed logic of weighed""",
     ),
     Case(
@@ -239,7 +239,7 @@ EDITS = [
         'flights.filter(streaks.above(LEAST)).to("above")\n',
         [("board.py", "LEAST = 50", "LEAST = 60")],
         """\
-  LEAST 50 -> 60 (board.py:8) <- filter() (board.py:11)
+  LEAST 50 -> 60 (board.py:9) <- filter() (board.py:12)
     changed logic of above""",
     ),
     Case(
@@ -247,7 +247,7 @@ EDITS = [
         'flights.filter(streaks.above(250)).to("above")\n',
         [("board.py", "above(250)", "above(300)")],
         """\
-  filter() (board.py:11)
+  filter() (board.py:12)
     changed logic of above
     - .filter(streaks.above(250))
     + .filter(streaks.above(300))""",
@@ -257,7 +257,7 @@ EDITS = [
         'flights.filter(streaks.above(250)).to("above")\n',
         [("streaks.py", 'row["delay"] > limit', 'row["delay"] < limit')],
         """\
-  above() (streaks.py:11) <- filter() (board.py:11)
+  above() (streaks.py:11) <- filter() (board.py:12)
     changed logic of above
       def above(limit):
     -     return lambda row: row["delay"] > limit
@@ -268,7 +268,7 @@ EDITS = [
         'flights.filter(is_long).to("long")\n',
         [("board.py", "LEAST = 50", "LEAST = 60")],
         """\
-  LEAST 50 -> 60 (board.py:8) <- is_long in filter() (board.py:11)
+  LEAST 50 -> 60 (board.py:9) <- is_long in filter() (board.py:12)
     changed logic of long""",
     ),
     Case(
@@ -276,7 +276,7 @@ EDITS = [
         'flights.filter(col("status") != "void").to("open")\n',
         [("board.py", 'col("status") != "void"', 'col("delay") >= 50')],
         """\
-  filter() (board.py:11)
+  filter() (board.py:12)
     changed logic of open
     - .filter(col("status") != "void")
     + .filter(col("delay") >= 50)""",
@@ -286,7 +286,7 @@ EDITS = [
         '(flights\n    .group_by("carrier")\n    .agg(n=es.count(),\n         total=col("delay").sum())\n    .to("totals"))\n',
         [("board.py", 'col("delay").sum()', 'col("delay").max()')],
         """\
-  agg() (board.py:14)
+  agg() (board.py:15)
     changed logic of totals
       .agg(n=es.count(),
     -      total=col("delay").sum())
@@ -297,7 +297,7 @@ EDITS = [
         '(flights\n    .group_by("carrier")\n    .agg(n=es.count())\n    .to("totals"))\n',
         [("board.py", 'group_by("carrier")', 'group_by("status")')],
         """\
-  agg() (board.py:12)
+  agg() (board.py:13)
     changed grouping of totals
     - .group_by("carrier")
     + .group_by("status")
@@ -308,7 +308,7 @@ EDITS = [
         'flights.filter(lambda row: row["delay"] > 5).to("open")\n',
         [("board.py", 'row["delay"] > 5', 'row["delay"] > 6')],
         """\
-  filter() (board.py:11)
+  filter() (board.py:12)
     changed logic of open
     - .filter(lambda row: row["delay"] > 5)
     + .filter(lambda row: row["delay"] > 6)""",
@@ -318,7 +318,7 @@ EDITS = [
         'flights.filter(col("delay") > 1).to("open")\n',
         [("board.py", '.to("open")', '.filter(col("status") != "void").to("open")')],
         """\
-  filter() (board.py:11)
+  filter() (board.py:12)
     changed logic of open
     + .filter(col("status") != "void")""",
     ),
@@ -327,9 +327,176 @@ EDITS = [
         'flights.filter(checks.is_late).to("late")\nflights.apply(streaks.streak, stateful=True, schema={"streak": int}).to("streaks")\n',
         [("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")],
         """\
-  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:11);
-      also <- is_late() <- streak() in apply(stateful=True) (board.py:12)
+  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() in filter() (board.py:12);
+      also <- is_late() <- streak() in apply(stateful=True) (board.py:13)
     changed logic of late and streaks""",
+    ),
+    Case(
+        "decorator",
+        'flights.filter(wrapped.is_open).to("open")\n',
+        [("wrapped.py", ">= least", "> least")],
+        """\
+  at_least() (wrapped.py:9) <- is_open() in filter() (board.py:12)
+    changed logic of open
+      def inner(row):
+    -     return function(row) and row["delay"] >= least
+    +     return function(row) and row["delay"] > least""",
+    ),
+    Case(
+        "argument of a decorator",
+        'flights.filter(wrapped.is_open).to("open")\n',
+        [("wrapped.py", "@at_least(5)", "@at_least(6)")],
+        """\
+  is_open() (wrapped.py:16) <- filter() (board.py:12)
+    changed logic of open
+    - @at_least(5)
+    + @at_least(6)
+      def is_open(row):""",
+    ),
+    Case(
+        "decorator that was not there",
+        'flights.filter(checks.is_late).to("late")\n',
+        [
+            ("checks.py", "def is_late", "@wrapped.at_least(7)\ndef is_late"),
+            ("checks.py", "import rules\n", "import rules, wrapped\n"),
+        ],
+        """\
+  is_late() (checks.py:7) <- filter() (board.py:12)
+    changed logic of late
+    + @wrapped.at_least(7)
+      def is_late(row):""",
+    ),
+    Case(
+        "function below a decorator",
+        'flights.filter(wrapped.is_open).to("open")\n',
+        [("wrapped.py", '"void"', '"lost"')],
+        """\
+  is_open() (wrapped.py:18) <- filter() (board.py:12)
+    changed logic of open
+      def is_open(row):
+    -     return row["status"] != "void"
+    +     return row["status"] != "lost\"""",
+    ),
+    Case(
+        "cached function",
+        'flights.map(wrapped.rounded_delay, schema={"delay": float}).to("rounded")\n',
+        [("wrapped.py", "round(delay, 1)", "round(delay, 2)")],
+        """\
+  rounded() (wrapped.py:23) <- rounded_delay() in map() (board.py:12)
+    changed logic of rounded
+      def rounded(delay):
+    -     return round(delay, 1)
+    +     return round(delay, 2)""",
+    ),
+    Case(
+        "argument of a partial function",
+        'flights.map(wrapped.double, schema={"delay": float}).to("doubled")\n',
+        [("wrapped.py", "by=2", "by=3")],
+        """\
+  double partial(times(), by=2) -> partial(times(), by=3) (wrapped.py:48) <-
+      map() (board.py:12)
+    changed logic of doubled""",
+    ),
+    Case(
+        "argument of an object that is called",
+        'flights.map(wrapped.later, schema={"delay": float}).to("later")\n',
+        [("wrapped.py", "minutes=3", "minutes=4")],
+        """\
+  later Plus(minutes=3) -> Plus(minutes=4) (wrapped.py:49) <- map()
+      (board.py:12)
+    changed logic of later""",
+    ),
+    Case(
+        "what a loop goes through",
+        'LIMITS = {"small": 10, "large": 100}\nfor name, least in LIMITS.items():\n    flights.filter(col("delay") > least).to(name)\n',
+        [("board.py", '"small": 10', '"small": 12')],
+        """\
+  LIMITS {'small': 10, 'large': 100} -> {'small': 12, 'large': 100}
+      (board.py:12) <- least in filter() (board.py:14)
+    changed logic of small""",
+    ),
+    Case(
+        "column of a constant schema",
+        'app.stream("others", key="carrier", schema=wrapped.COLUMNS).with_columns(n=col("delay") * 2).to("twice")\n',
+        [("wrapped.py", '"delay": float}\n', '"delay": int, "gate": str | None}\n')],
+        """\
+  column delay float -> integer (wrapped.py:50) <- COLUMNS in
+      stream(key='carrier') (board.py:12)
+  column gate added: text or null (wrapped.py:50) <- COLUMNS in
+      stream(key='carrier') (board.py:12)
+    changed private schema of twice""",
+    ),
+    Case(
+        "default of a dataclass",
+        'app.stream("others", key="carrier", schema=wrapped.Flight).filter(col("delay") > 1).to("others-late")\n',
+        [("wrapped.py", "delay: float = 0.0", "delay: float = 5.0")],
+        """\
+  column delay float = 0.0 -> float = 5.0 (wrapped.py:45) <- Flight in
+      stream(key='carrier') (board.py:12)
+    changed private schema of others-late""",
+    ),
+    Case(
+        "column that a joined table gains",
+        'people = app.table("people", key="carrier", schema={"carrier": str})\nflights.join(people, how="left").to("named")\n',
+        [
+            (
+                "board.py",
+                'key="carrier", schema={"carrier": str})',
+                'key="carrier", schema={"carrier": str, "name": str})',
+            )
+        ],
+        """\
+  column name added: text (board.py:12)
+    changed private schema of named""",
+    ),
+    Case(
+        "history of a joined table",
+        'people = app.table("people", key="carrier", schema={"carrier": str, "name": str}, history="1d")\nflights.join(people, how="left").to("named")\n',
+        [("board.py", 'history="1d"', 'history="2d"')],
+        """\
+  table(key='carrier', history='2d') (board.py:12)
+    changed logic of named
+    - .table("people", key="carrier", schema={"carrier": str, "name": str}, history="1d")
+    + .table("people", key="carrier", schema={"carrier": str, "name": str}, history="2d")""",
+    ),
+    Case(
+        "order of the steps",
+        'flights.filter(col("status") != "void").with_columns(n=col("delay") * 2).to("twice")\n',
+        [
+            (
+                "board.py",
+                '.filter(col("status") != "void").with_columns(n=col("delay") * 2)',
+                '.with_columns(n=col("delay") * 2).filter(col("status") != "void")',
+            )
+        ],
+        """\
+  The order of the steps (board.py:12)
+    changed logic of twice
+      .stream("flights", key="carrier", schema={"carrier": str, "delay": float, "status": str})
+    + .with_columns(n=col("delay") * 2)
+      .filter(col("status") != "void")
+    - .with_columns(n=col("delay") * 2)
+      .to("twice")""",
+    ),
+    Case(
+        "columns that a step keeps",
+        'flights.select("delay", "status").to("short")\n',
+        [("board.py", '.select("delay", "status")', '.select("delay")')],
+        """\
+  select() (board.py:12)
+    changed private schema of short
+    - .select("delay", "status")
+    + .select("delay")""",
+    ),
+    Case(
+        "key of a stream's topic",
+        'flights.to("latest", key="status")\n',
+        [("board.py", 'key="status"', 'key="carrier"')],
+        """\
+  to(key='carrier') (board.py:12)
+    changed private schema, changed grouping of latest
+    - .to("latest", key="status")
+    + .to("latest", key="carrier")""",
     ),
 ]
 
@@ -347,7 +514,7 @@ def test_plan_of_each_kind_of_change_reads_so(case: Case, tmp_path) -> None:
 
 @pytest.mark.parametrize("case", EDITS, ids=lambda case: case.name)
 def test_plan_shows_the_edited_line_and_the_way_from_there(case: Case, tmp_path) -> None:
-    project = Project(tmp_path, case.body)
+    project = Project(tmp_path, case.body, ("flights", "people", "others"))
     project.deploy()
     for edit in case.edits:
         project.edit(*edit)
@@ -419,5 +586,5 @@ def test_plan_at_140_columns_keeps_a_chain_in_one_line(tmp_path) -> None:
     project = Project(tmp_path, body)
     project.deploy()
     project.edit("rules.py", "LATE_MINUTES = 15.0", "LATE_MINUTES = 30.0")
-    line = "  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() <- streak() in apply(stateful=True) (board.py:11)\n"
+    line = "  LATE_MINUTES 15.0 -> 30.0 (rules.py:4) <- is_late() <- streak() in apply(stateful=True) (board.py:12)\n"
     assert line in project.plan(width=140)

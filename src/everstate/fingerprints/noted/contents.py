@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import types
@@ -43,6 +44,9 @@ def content(thing: Any, depth: int = _DEPTH, *, mask: bool = False) -> str:
         return f"{thing.__qualname__}()"
     if isinstance(thing, type):
         return thing.__qualname__
+    if isinstance(thing, functools.partial):
+        told = [inner(thing.func), *map(inner, thing.args), *(f"{k}={inner(v, k)}" for k, v in thing.keywords.items())]
+        return f"partial({', '.join(told)})"
     held = _container(thing, inner)
     if held is not None:
         return held

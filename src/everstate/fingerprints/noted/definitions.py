@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import secrets
@@ -17,7 +18,6 @@ from everstate.fingerprints.tree import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import FunctionType
 
     from everstate.fingerprints.code.sources import FunctionNode, SourceText
     from everstate.fingerprints.code.templates import Template
@@ -26,6 +26,22 @@ if TYPE_CHECKING:
 _LONGEST: Final = 40_000
 
 template_of = template_of_function
+
+
+def decorated_by(call: FunctionType) -> FunctionType | None:
+    """The function that a decorator put `call` in the place of, with its name (`functools.wraps`); else None."""
+    inner = getattr(call, "__wrapped__", None)
+    if not isinstance(inner, FunctionType) or call.__code__.co_name == call.__name__:
+        return None
+    return inner
+
+
+def name_of(call: FunctionType) -> str:
+    """A name that is unique to a function, but for those that one function makes several times."""
+    name = f"{call.__module__}.{call.__qualname__}"
+    if decorated_by(call) is None:
+        return name
+    return f"{call.__globals__.get('__name__')}.{call.__code__.co_qualname} of {name}"
 
 
 def function(call: FunctionType, name: str, values: tuple[str, ...]) -> Definition:
@@ -85,12 +101,20 @@ def defaults(call: FunctionType) -> Iterator[tuple[str, Any, ast.expr]]:
             yield parameter.arg, (call.__kwdefaults__ or {})[parameter.arg], default
 
 
+#: Methods whose `key=` and `key_format=` say which columns are a key, and how it is written.
+_KEYED: Final = frozenset({"stream", "table", "global_table", "to", "rekey"})
+
+
 def without_secrets(text: str, nodes: Iterable[ast.AST]) -> str:
     """A text in which no literal stands that is named like a secret: `token = "..."`, `connect(password="...")`."""
     for node in nodes:
-        for part in ast.walk(node):
-            for literal in _secret_literals(part):
-                text = text.replace(literal, secrets.MASK)
+        parts = list(ast.walk(node))
+        calls = (part for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
+        columns = {id(word) for call in calls if call.func.attr in _KEYED for word in call.keywords}  # type: ignore[attr-defined]
+        for part in parts:
+            if id(part) not in columns:
+                for literal in _secret_literals(part):
+                    text = text.replace(literal, secrets.MASK)
     return text
 
 
@@ -113,6 +137,8 @@ def _digest(node: FunctionNode, template: Template) -> str:
 
 
 def _label(call: FunctionType) -> str:
+    if decorated_by(call) is not None:  # as people call the decorator
+        return f"{call.__code__.co_qualname.partition('.<locals>')[0]}()"
     name = call.__qualname__.replace("<locals>.", "")
     if call.__name__ == "<lambda>":
         around = name.rpartition(".")[0]

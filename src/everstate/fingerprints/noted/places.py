@@ -112,6 +112,14 @@ def bindings(body: Iterable[ast.stmt]) -> dict[str, ast.stmt]:
     return {name: statement for statement in _statements(body) for name in _bound(statement)}
 
 
+def given(statement: ast.stmt | None) -> ast.expr | None:
+    """The expression that a statement gives its names: what is assigned, or what a loop goes through."""
+    if isinstance(statement, ast.For):
+        return statement.iter
+    value = getattr(statement, "value", None)
+    return value if isinstance(value, ast.expr) else None
+
+
 def class_of(text: SourceText, qualname: str) -> ast.ClassDef | None:
     """A class by its name; one that a function makes is looked for wherever it is."""
     name = qualname.rpartition(".")[2]
@@ -134,6 +142,8 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
         case ast.Assign(targets=targets):
             for target in targets:
                 yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+        case ast.For(target=target):
+            yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
         case ast.AnnAssign(target=ast.Name(id=name)) | ast.AugAssign(target=ast.Name(id=name)):
             yield name
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

@@ -19,7 +19,7 @@ from everstate.fingerprints.declarations import Declared
 from everstate.fingerprints.noted import contents, definitions
 from everstate.fingerprints.noted.calls import call_at, names_in
 from everstate.fingerprints.noted.notes import Definition, DefinitionKind, Notes, StepNote
-from everstate.fingerprints.noted.places import Place, Scope, bindings, current_text, place_of
+from everstate.fingerprints.noted.places import Place, Scope, bindings, current_text, given, place_of
 from everstate.fingerprints.outside import origins
 from everstate.topology.functions import Function
 from everstate.topology.names import node_names
@@ -69,6 +69,8 @@ class Walk:
         self.definitions: dict[str, Definition | None] = {}
         self._values = values
         self._names: dict[int, str] = {}
+        # What a decorator put in the place of a function, and that function: people call both by its name.
+        self._decorated: dict[str, str] = {}
         self._kept: list[object] = []  # a name belongs to an object, so its address must not be given to another
         self._inside: set[int] = set()
         self._modules: dict[str, dict[str, Any]] | None = None
@@ -80,15 +82,15 @@ class Walk:
         names = self._module(node.location.file)
         text = current_text(node.location.file, names)
         call = None if text is None else call_at(text, node.location)
-        given = [use for function in _functions(node) for use in self.reached(function.call)]
+        passed = [use for function in _functions(node) for use in self.reached(function.call)]
         if call is None:
             source = "" if text is None else text.text.splitlines()[node.location.line - 1].strip()
             return (
-                StepNote(f"{node.verb}()", node.location.file, node.location.line, "", "", _once(given))
-                if (source or given)
+                StepNote(f"{node.verb}()", node.location.file, node.location.line, "", "", _once(passed))
+                if (source or passed)
                 else None
             )
-        uses = [*given, *self._named(call.names(), Scope.of(names), call)]
+        uses = [*passed, *self._named(call.names(), Scope.of(names), call)]
         digest = contents.digest(call.dump)
         return StepNote(call.label, node.location.file, call.line, self._shown(call), digest, _once(uses))
 
@@ -117,7 +119,7 @@ class Walk:
         if isinstance(thing, (types.ModuleType, type(os.environ))) or type(thing).__module__.startswith(_DSL):
             return []  # the environment is nobody's text, and has secrets in it
         held = self._held(thing)
-        if place is None or not place.scope.is_users or (callable(thing) and held):
+        if place is None or not place.scope.is_users or (callable(thing) and held and not _is_told(thing)):
             return held
         return [self._constant(thing, place, held)]
 
@@ -127,7 +129,8 @@ class Walk:
         if origins.of_globals(call.__globals__).kind != "user":
             parts = [*getattr(call, "registry", {}).values(), *cells(call).values()]
             return _once(use for part in parts if callable(part) for use in self.reached(part))
-        name, known = self._name(call, f"{call.__module__}.{call.__qualname__}")
+        decorated = definitions.decorated_by(call)
+        name, known = self._name(call, definitions.name_of(call))
         if not known:
             found = definitions.function(call, name, self._values)
             template = definitions.template_of(call)
@@ -135,8 +138,14 @@ class Walk:
             slots = [] if template is None else template.slots
             uses = [use for slot in slots for use in self._slot(around, slot, name)]
             uses += self._defaults(call, name)
-            self.definitions[name] = replace(found, uses=_once(use for use in uses if use != name))
-        return [name]
+            inner = self._function(decorated) if decorated is not None else []
+            self.definitions[name] = replace(found, uses=_once(use for use in uses if use not in {name, *inner}))
+            for use in inner:
+                self._decorated[name] = use
+                below = self.definitions[use]
+                if below is not None:
+                    self.definitions[use] = replace(below, uses=_once((*below.uses, name)))
+        return [self._decorated.get(name, name)]
 
     def _slot(self, around: Surroundings, slot: Slot, function: str) -> Sequence[str]:
         """What a name of a function stands for."""
@@ -233,7 +242,7 @@ class Walk:
         name = f"{place.scope.module}.{place.name}"
         if name not in self.definitions:
             self.definitions[name] = None
-            value = getattr(place.statement, "value", None)
+            value = given(place.statement)
             uses = [*held, *(self._named(names_in(value), place.scope, None) if value is not None else ())]
             self._value(name, "constant", place.name, (place.scope.file, place.line), thing, uses, place.statement)
         return name
@@ -270,25 +279,28 @@ class Walk:
                 found += self._local(first, local, scope, call)
             elif first in scope.names:
                 thing = scope.names[first]
-                if type(thing).__module__.startswith(_DSL) and type(thing).__name__ == "Grouped":
-                    found += self._written(first, place_of(scope, first))
+                place = place_of(scope, first)
+                grouped = type(thing).__module__.startswith(_DSL) and type(thing).__name__ == "Grouped"
+                # Of a loop's variable the last value is left: what it went through says more.
+                if grouped or isinstance(place.statement, ast.For):
+                    found += self._written(first, place)
                 else:
-                    found += self._taken(thing, rest, place_of(scope, first))
+                    found += self._taken(thing, rest, place)
         return _once(found)
 
     def _local(self, name: str, local: dict[str, ast.stmt], scope: Scope, call: Call) -> Sequence[str]:
         """A variable of the function in which a service is put together: its value is gone, its text is there."""
         statement = local[name]
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        value = given(statement)
+        if value is None or not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.For)):
             return []
-        if any(isinstance(part, ast.Call) and _is_step(part) for part in ast.walk(statement.value)):
+        if any(isinstance(part, ast.Call) and _is_step(part) for part in ast.walk(value)):
             return []  # a stream or a table: its steps are noted for themselves
         return self._written(name, Place(scope, name, statement), call)
 
     def _written(self, label: str, place: Place, call: Call | None = None) -> Sequence[str]:
-        statement = place.statement
-        value = getattr(statement, "value", None)
-        if statement is None or value is None:
+        value = given(place.statement)
+        if value is None:
             return []
         inside = f"{call.around.name}." if call is not None and call.around is not None else ""
         name = f"{place.scope.module}.{inside}{label}"
@@ -352,11 +364,18 @@ def _parts(thing: Any) -> Iterator[Any]:
         yield from (thing.func, *thing.args, *thing.keywords.values())
     elif isinstance(thing, Declared):
         yield thing.call
-    elif hasattr(type(thing), "cache_parameters"):
+    elif isinstance(thing, functools._lru_cache_wrapper):  # noqa: SLF001 - the only name of this type
         yield thing.__wrapped__
+    elif isinstance(thing, functools.cached_property):
+        yield thing.func
     elif origins.of_class(type(thing)).kind == "user":
         yield type(thing)
         yield from getattr(thing, "__dict__", {}).values()
+
+
+def _is_told(thing: Any) -> bool:
+    """Whether a callable is also a value, with arguments that somebody wrote: a function with some of them given."""
+    return isinstance(thing, functools.partial) or origins.of_class(type(thing)).kind == "user"
 
 
 def _is_step(call: ast.Call) -> bool:

@@ -82,7 +82,7 @@ def _headline(edit: Edit, cause: Cause, root: str) -> Iterator[Span]:
         removed = gone or (edit.old is not None and edit.new is None)
         place = f"{'was at ' if removed else ''}{place_of(edit.location, root)}"
         yield from (Span(" ("), Span(place, Style.PLACE), Span(")"))
-    if edit.kind not in ("call", "column"):
+    if edit.kind != "call" and (edit.kind != "column" or edit.chain):
         for number, way in enumerate(cause.ways[:_WAYS]):
             yield from _way(way, root, first=not number)
         if len(cause.ways) > _WAYS:
