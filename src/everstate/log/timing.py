@@ -47,7 +47,10 @@ class Sight(NamedTuple):
         if now_ms < self.seen_ms:
             # Clocks are corrected by milliseconds all the time: only one that is back where it was has been set right.
             doubted = now_ms < self.held_until_ms and now_ms - self.trusted_ms > JUMP_MS
-            return self._replace(seen_ms=now_ms) if doubted else Sight(now_ms, now_ms, now_ms)
+            if not doubted:
+                return Sight(now_ms, now_ms, now_ms)
+            # The day to set it right begins again, by this clock: that of before may have been decades ahead.
+            return Sight(now_ms, self.trusted_ms, min(self.held_until_ms, now_ms + JUMP_MS))
         if now_ms - self.seen_ms > JUMP_MS:
             before = self.seen_ms if now_ms >= self.held_until_ms else self.trusted_ms
             return Sight(now_ms, before, now_ms + JUMP_MS)

@@ -64,6 +64,18 @@ def test_retention_goes_on_after_the_clock_was_wrong(log):
     assert len(values(log)) <= 24 * 3
 
 
+def test_retention_after_a_clock_that_was_years_ahead_and_is_set_right_late_goes_on_a_day_later(log):
+    log.topic("events", retention_ms=2 * DAY_MS)
+    live(log, 1)
+    log.now_ms += DAY_MS * 20 // 24 + YEARS_MS  # it rested, so a day has passed before anybody looks at the clock
+    log.send("events", (b"k", b"wrong"))
+    log.now_ms += DAY_MS * 8 // 24 - YEARS_MS
+    assert len(values(log)) == 25
+    live(log, 5)
+    assert b"wrong" not in values(log)
+    assert len(values(log)) <= 24 * 2 + 12
+
+
 def test_retention_after_a_rest_of_weeks_goes_on_a_day_later(log):
     log.topic("events", retention_ms=2 * DAY_MS)
     live(log, 1)
