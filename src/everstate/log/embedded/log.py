@@ -171,11 +171,13 @@ class EmbeddedLog:
 
     def compact(self, topic: str) -> None:
         """Drop what is superfluous, merge small files, and delete files that nobody needs."""
-        compaction.compact(self._store, topic)
+        with naming(f"topic {topic!r} cannot be compacted below {self.path}"):
+            compaction.compact(self._store, topic)
 
     def maintain(self, topic: str) -> bool:
         """Compact or merge if it is worth it, and say so."""
-        return compaction.maintain(self._store, topic)
+        with naming(f"topic {topic!r} cannot be compacted below {self.path}"):
+            return compaction.maintain(self._store, topic)
 
     def tombstones_dropped(self, positions: Vector, *, since_ms: int) -> Vector:
         """Where a consumer at these positions may have missed deletions."""

@@ -67,6 +67,27 @@ def test_log_with_files_that_may_not_grow_names_it_and_goes_on_afterwards(tmp_pa
     )
 
 
+def test_log_that_has_no_space_to_compact_names_it_and_goes_on_afterwards(tmp_path):
+    in_process(
+        tmp_path / "log",
+        """
+        for number in range(3):
+            send(log, number, size=400_000)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (800_000, hard))
+        try:
+            log.compact("t")
+        except DiskFullError as error:
+            assert "Nothing is damaged" in str(error)
+        else:
+            raise AssertionError("there was space for it")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        log.compact("t")
+        assert numbers(log) == [0, 1, 2], numbers(log)
+        """,
+    )
+
+
 def test_log_in_a_process_without_further_files_names_it_and_goes_on_afterwards(tmp_path):
     in_process(
         tmp_path / "log",
