@@ -155,7 +155,7 @@ class OutputDecision:
         return next((deployed for deployed in self.facts.retained if self._is_this(deployed)), None)
 
     def _begin(self) -> Action:
-        readings = self._readings()
+        readings = self._readings(first=True)
         problems = list(self._gaps())
         if problems and self._keys:
             return self._refuse(problems)
@@ -292,14 +292,19 @@ class OutputDecision:
                     future = " A source declared with keep_history=True is archived before its records go."
                 yield f"topic {topic} {lost}", f"Continue with what is left: {command}.{future}"
 
-    def _readings(self, *, replay: bool = True) -> tuple[Reading, ...]:
-        """What is read of each source: all that is needed of its past, or nothing but what comes."""
+    def _readings(self, *, replay: bool = True, first: bool = False) -> tuple[Reading, ...]:
+        """What is read of each source: all that is needed of its past, or nothing but what comes.
+
+        Args:
+            replay: The past is read.
+            first: Nothing was published from it yet, so that all that is there is read.
+        """
         if replay and self._pending is not None:
             return self._rest(self._pending)
         return tuple(
             Reading(
                 topic,
-                records=facts.records + _kept(facts, need) if replay and need is not Need.NOTHING else 0,
+                records=facts.records + _kept(facts, need) if replay and (first or need is not Need.NOTHING) else 0,
                 archived=facts.archived + _kept(facts, need) if replay and need is not Need.NOTHING else 0,
                 start=facts.start,
                 end=facts.end,

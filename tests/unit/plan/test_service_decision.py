@@ -65,6 +65,15 @@ def test_decide_first_deployment_on_an_empty_topic_begins() -> None:
     assert action.follows.startswith("The first generation processes")
 
 
+def test_decide_first_deployment_of_a_stream_without_state_counts_what_it_reads() -> None:
+    begun = only(seen(stateful=False))
+    assert isinstance(begun, Begin)
+    assert begun.records == CLICKS.records
+    changed = only(seen(stateful=False), running(seen()))
+    assert isinstance(changed, Recalculate)
+    assert changed.records == 0
+
+
 def test_decide_first_deployment_on_a_topic_with_keys_says_so() -> None:
     action = only(totals(), OutputFacts(keys=7))
     assert isinstance(action, Begin)
