@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import keyword
+import os
 import re
 import sys
+import sysconfig
 from importlib import resources
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import ConfigurationError
@@ -18,6 +22,7 @@ _TEMPLATE: Final = "template"
 #: Ends the name of each file of the template, so that no tool takes it for code of this package.
 _ENDING: Final = ".txt"
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*")
+_TAKEN: Final = sys.stdlib_module_names | {"everstate", "tests"}
 #: Names of files that packaging or version control would treat in a way of its own.
 _RENAMED: Final = {"gitignore": ".gitignore"}
 
@@ -36,8 +41,9 @@ def start_project(name: str, parent: Path) -> list[Path]:
         ConfigurationError: If the name cannot be that of a package, or there is something of that name.
     """
     package = name.replace("-", "_")
-    taken = package in sys.stdlib_module_names or package in {"everstate", "tests"}
-    if not _NAME.fullmatch(name) or taken:
+    unfit = not _NAME.fullmatch(name) or keyword.iskeyword(package)
+    taken = not unfit and (package in _TAKEN or _is_installed(package))
+    if unfit or taken:
         why = "is the name of another package" if taken else "cannot be the name of a package"
         raise ConfigurationError(
             f"the name {name!r} {why}",
@@ -54,6 +60,14 @@ def start_project(name: str, parent: Path) -> list[Path]:
         file.write_text(content.replace("@NAME@", name).replace("@PACKAGE@", package), encoding="utf-8")
         written.append(file.relative_to(folder))
     return written
+
+
+def _is_installed(package: str) -> bool:
+    """Whether an import of that name would find a package that is installed, and not the project's own."""
+    found = find_spec(package)
+    places = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
+    files = [] if found is None else [found.origin, *(found.submodule_search_locations or ())]
+    return any(file and file.startswith(f"{place}{os.sep}") for file in files for place in places)
 
 
 def _files() -> Iterator[tuple[str, str]]:

@@ -112,8 +112,8 @@ def _unit_lines(unit: Unit, texts: Mapping[int, str]) -> list[str]:
     if unit.order_sensitive:
         steps = ", ".join(names[unit.nodes.index(node)] for node in unit.order_sensitive)
         lines.append(f"  depends on the order of arrival: {steps}")
-    if unit.waits:
-        lines.append(f"  waits for all partitions: {', '.join(_waits_for(unit))}")
+    if waits := _waits_for(unit):
+        lines.append(f"  waits for all partitions: {', '.join(waits)}")
         idle = _idle(unit)
         lines += [f"    passes over a quiet partition of {topic} after {idle[topic]}" for topic in sorted(idle)]
     if unit.clocked:
@@ -122,8 +122,9 @@ def _unit_lines(unit: Unit, texts: Mapping[int, str]) -> list[str]:
 
 
 def _waits_for(unit: Unit) -> list[str]:
-    """The topics whose partitions a step waits for."""
-    return sorted({topic for topics in unit.waits for topic in topics})
+    """The topics whose partitions a step waits for; a stream that only tells its readers the time waits for none."""
+    timed = [clocks for node, clocks in zip(unit.nodes, unit.clocks, strict=True) if node.timed]
+    return sorted({unit.topics[number] for clocks in timed for number in clocks})
 
 
 def _idle(unit: Unit) -> dict[str, str]:

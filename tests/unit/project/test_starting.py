@@ -44,7 +44,9 @@ def test_its_tests_are_green_and_its_plan_needs_no_options(project):
     assert not (project / "src" / "my_shop" / ".everstate").exists()
 
 
-@pytest.mark.parametrize("name", ["", "My", "1shop", "a b", "../up", "json", "everstate", "shop-", "tests"])
+@pytest.mark.parametrize(
+    "name", ["", "My", "1shop", "a b", "../up", "class", "shop-", "json", "everstate", "polars", "tests"]
+)
 def test_name_that_is_none_of_a_package_is_refused(tmp_path, name):
     with pytest.raises(ConfigurationError, match="the name"):
         start_project(name, tmp_path)

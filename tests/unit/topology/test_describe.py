@@ -57,3 +57,10 @@ def test_describe_says_what_goes_by_time() -> None:
     assert found["fresh"] == {"waits_for": [], "idle_after": {}, "wall_clock": True}
     assert "passes over a quiet partition of in after 1m30s" in str(app.describe())
     assert "uses the wall clock, which is recorded every second" in str(app.describe())
+
+
+def test_describe_stream_that_only_hands_its_time_on_waits_for_nothing() -> None:
+    app = es.Service("s")
+    clicks = app.stream("clicks", key="user", schema={"user": str})
+    clicks.filter(es.col("user") != "bot").to("people")
+    assert "waits" not in app.describe()
