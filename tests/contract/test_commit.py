@@ -235,6 +235,33 @@ def test_order_batches_that_are_not_ordered_are_left_out_and_still_known(bench):
     assert bench.publish({"table": [("a", "2")]}, 1).status == "skipped"
 
 
+@pytest.mark.needs("clock")
+def test_order_clock_that_is_set_back_after_a_topic_was_created_loses_no_batch(bench):
+    bench.topic("source", partitions=2)
+    bench.topic("table", compact=True)
+    bench.clock.advance(-3_600_000)
+    for number in range(2):
+        bench.publish({"table": [("a", str(number))]}, number)
+    assert list(bench.log.order("service", "output", ["source"])) == [
+        {"source": {0: 10, 1: 0}},
+        {"source": {0: 20, 1: 0}},
+    ]
+
+
+@pytest.mark.needs("clock")
+@pytest.mark.parametrize("passed_ms", [-3_600_000, 0, 3_600_000])
+def test_order_topic_that_was_created_again_has_none_of_the_batches_before(bench, passed_ms):
+    bench.topic("source", partitions=2)
+    bench.topic("table", compact=True)
+    bench.publish({"table": [("a", "1")]}, 0)
+    bench.clock.advance(passed_ms)
+    bench.log.delete_topic("source")
+    bench.topic("source", partitions=2)
+    assert list(bench.log.order("service", "output", ["source"])) in ([], [{"source": {0: 0, 1: 0}}])
+    bench.publish({"table": [("a", "2")]}, 1)
+    assert list(bench.log.order("service", "output", ["source"]))[-1] == {"source": {0: 20, 1: 0}}
+
+
 def test_last_commit_of_a_replaced_generation_stays_known(bench):
     bench.topic("table", compact=True)
     for number in range(3):

@@ -13,6 +13,7 @@ import zlib
 from typing import TYPE_CHECKING, Final
 
 from everstate.errors import ManifestDamagedError
+from everstate.log.embedded.manifest import catalogue
 from everstate.log.embedded.manifest.schema import RESTORE
 from everstate.log.stops import Stops
 
@@ -33,7 +34,9 @@ def add(database: sqlite3.Connection, batch: Commit, *, now_ms: int) -> None:
     if batch.kind == "cutover":
         _splice(database, batch)
     if batch.ordered:
-        _insert(database, (batch.service, batch.output, track), 0, Stops.of([batch.end], [now_ms]).to_bytes())
+        # Whoever has read a topic has done so after it was created, also if the clock was set back meanwhile.
+        noted_ms = max([now_ms, *catalogue.creations(database, batch.end)])
+        _insert(database, (batch.service, batch.output, track), 0, Stops.of([batch.end], [noted_ms]).to_bytes())
         _fold(database, (batch.service, batch.output, track))
 
 

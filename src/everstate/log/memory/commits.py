@@ -197,7 +197,9 @@ def _note_stop(state: State, batch: Commit, *, now_ms: int) -> None:
             state.stops[*owner, _PUBLISHED] = (*state.stops.get((*owner, _PUBLISHED), ()), *built)
     if batch.ordered:
         track = batch.generation if batch.kind == "closed" else _PUBLISHED
-        state.stops[*owner, track] = (*state.stops.get((*owner, track), ()), (now_ms, batch.end))
+        # Whoever has read a topic has done so after it was created, also if the clock was set back meanwhile.
+        noted_ms = max([now_ms, *(state.topics[name].created_ms for name in batch.end if name in state.topics)])
+        state.stops[*owner, track] = (*state.stops.get((*owner, track), ()), (noted_ms, batch.end))
 
 
 def stops(state: State, service: str, output: str) -> Stops:

@@ -150,7 +150,10 @@ class State:
         check_config(name, config)
         if name not in self.topics:
             partitions = tuple(Partition(number) for number in range(config.partitions))
-            self.topics[name] = Topic(name, uuid4().hex, config, now_ms, partitions)
+            # What batches say of an earlier topic of this name is told from what they say of this one by time.
+            commits = (each.commit for each in self.commits.values())
+            created_ms = max([now_ms, *((each.committed_ms or 0) + 1 for each in commits if name in each.end)])
+            self.topics[name] = Topic(name, uuid4().hex, config, created_ms, partitions)
         elif not exist_ok:
             raise TopicExistsError(name)
 

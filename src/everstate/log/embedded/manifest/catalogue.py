@@ -57,6 +57,10 @@ def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exis
         if exist_ok:
             return topic_named(database, name)
         raise TopicExistsError(name)
+    # What batches say of an earlier topic of this name is told from what they say of this one by time.
+    read_ms = database.execute(
+        "SELECT max(committed_ms) FROM commits WHERE instr(end_vector, ?)", (json.dumps(name),)
+    ).fetchone()[0]
     cursor = database.execute(
         "INSERT INTO topics (name, identity, folder, partitions, compact, retention_ms, delete_retention_ms, "
         "created_ms) VALUES (?, ?, '', ?, ?, ?, ?, ?)",
@@ -67,7 +71,7 @@ def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exis
             config.compact,
             config.retention_ms,
             config.delete_retention_ms,
-            now_ms,
+            now_ms if read_ms is None else max(now_ms, read_ms + 1),
         ),
     )
     topic_id = cursor.lastrowid
@@ -78,6 +82,12 @@ def create(database: sqlite3.Connection, name: str, config: TopicConfig, *, exis
         [(topic_id, number) for number in range(config.partitions)],
     )
     return topic_named(database, name)
+
+
+def creations(database: sqlite3.Connection, names: Iterable[str]) -> list[int]:
+    """When those of these topics that are there were created."""
+    found = (database.execute("SELECT created_ms FROM topics WHERE name = ?", (name,)).fetchone() for name in names)
+    return [row["created_ms"] for row in found if row is not None]
 
 
 def topic_named(database: sqlite3.Connection, name: str) -> Topic:
