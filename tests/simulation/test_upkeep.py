@@ -64,3 +64,18 @@ def test_source_cleared_at_any_moment_of_a_recalculation_gives_all_or_nothing(ki
             outcomes["whole"] += 1
             source.world.check(3)
     assert min(outcomes["refused"], outcomes["whole"]) > 1, outcomes
+
+
+def test_records_that_went_before_they_were_read_are_named_with_the_command_that_goes_on_without_them():
+    source = Cleared(KINDS["retention"])
+    source.world.send(5)
+    source.clear()
+    with pytest.raises(OffsetOutOfRangeError, match="are gone: retention has deleted them") as lost:
+        source.world.deploy(1)
+    assert "--recalculate OUTPUT --accept-truncated payments" in lost.value.hint
+    assert source.world.written() == source.published
+    source.world.send(6)
+    again = {"recalculate": ("balances", "moved"), "accept_truncated": ("payments",)}
+    assert source.world.deploy(1, take_over=True, **again) == "done"
+    assert source.world.written() != source.published
+    assert source.world.deploy(1) == "done"

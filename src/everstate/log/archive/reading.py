@@ -140,8 +140,15 @@ def _compacted(split: Split) -> OffsetOutOfRangeError:
     return OffsetOutOfRangeError(
         f"records from offset {split.start} to {split.end - 1} of topic {split.topic!r}, partition {split.partition} "
         "are gone: compaction has removed them before they were read, and a step depends on every record",
-        hint="See what is left and continue with that: everstate plan SERVICE.py. A source declared with "
-        "keep_history=True is archived before its records go.",
+        hint=_left(split.topic),
+    )
+
+
+def _left(topic: str) -> str:
+    return (
+        f"Continue with what is left: everstate run SERVICE.py --recalculate OUTPUT --accept-truncated {topic}. The "
+        "output then holds what those records give, so look before: everstate plan with the same options, and "
+        "--preview. A source declared with keep_history=True is archived before its records go."
     )
 
 
@@ -162,7 +169,7 @@ def _require_known(past: Past, topic: str, partition: int, gap: Range) -> None:
         raise OffsetOutOfRangeError(
             f"offsets {gap[0]} to {gap[1] - 1} of topic {topic!r}, partition {partition} are gone: retention has "
             "deleted them, and the archive does not have them",
-            hint="See what is left and continue with that: everstate plan SERVICE.py",
+            hint=_left(topic),
         )
 
 

@@ -115,7 +115,7 @@ class ClientSettings:
         idle = sorted(name for name, value in self.values.items() if name.startswith(("sasl.", "ssl.")) and value)
         if idle and not self.values.get("security.protocol"):
             raise ConfigurationError(
-                f"{idle[0]} is set, but not security.protocol: connections would need no password, nor certificates",
+                f"{idle[0]} is set, but not security.protocol: no connection would use passwords or certificates",
                 hint="Set it, to SASL_SSL, SASL_PLAINTEXT or SSL: EVERSTATE_KAFKA_SECURITY_PROTOCOL, or in the file "
                 f"that {FILE_VARIABLE} names.",
             )
