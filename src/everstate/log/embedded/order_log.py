@@ -75,7 +75,10 @@ def _splice(database: sqlite3.Connection, batch: Commit) -> None:
         whole = Stops.joined([_decoded(row) for row in [*tail, *rows]])
         database.executemany("DELETE FROM stops WHERE id = ?", [(row["id"],) for row in tail])
         _insert(database, (batch.service, batch.output, _PUBLISHED), _TOP_LEVEL, whole.to_bytes())
-    database.executemany("DELETE FROM stops WHERE id = ?", [(row["id"],) for row in rows])
+    # Only one generation of an output is built at a time: the tracks of others are of builds that were given up.
+    database.execute(
+        "DELETE FROM stops WHERE service = ? AND output = ? AND track <> ?", (batch.service, batch.output, _PUBLISHED)
+    )
 
 
 def read(database: sqlite3.Connection, service: str, output: str) -> Stops:

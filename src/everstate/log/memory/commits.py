@@ -195,6 +195,9 @@ def _note_stop(state: State, batch: Commit, *, now_ms: int) -> None:
         built = state.stops.pop((*owner, batch.generation), ())
         if batch.ordered and built:
             state.stops[*owner, _PUBLISHED] = (*state.stops.get((*owner, _PUBLISHED), ()), *built)
+        # Only one generation of an output is built at a time: the tracks of others are of builds that were given up.
+        for key in [key for key in state.stops if key[:2] == owner and key[2] != _PUBLISHED]:
+            del state.stops[key]
     if batch.ordered:
         track = batch.generation if batch.kind == "closed" else _PUBLISHED
         # Whoever has read a topic has done so after it was created, also if the clock was set back meanwhile.

@@ -66,6 +66,7 @@ def test_order_log_generation_that_takes_over_puts_its_batches_behind(log, foldi
     for number in range(built):
         place = {"start": {"t": {0: 2 * number}}, "end": {"t": {0: 2 * number + 2}}}
         committed(log, lease, number, generation="2", query_id="q2", kind="closed", **place)
+    committed(log, lease, 0, generation="3", query_id="q3", kind="closed")  # of a build that is given up
     assert ends(log) == list(range(1, before + 1))
     from everstate.log import Cutover
 
@@ -83,6 +84,8 @@ def test_order_log_generation_that_takes_over_puts_its_batches_behind(log, foldi
         kind="cutover",
     )
     assert log.cutover(Cutover(commit=commit, leases=(lease,), expected={}), []) is not None
+    with log._store.manifest.reading() as database:
+        assert not database.execute("SELECT 1 FROM stops WHERE track <> ''").fetchall()
     done = max(2 * built, 0)
     for number in range(after):
         place = {"start": {"t": {0: done + number}}, "end": {"t": {0: done + number + 1}}}
