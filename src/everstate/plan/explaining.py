@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from everstate.errors import secrets
 from everstate.fingerprints.noted.notes import Notes
 from everstate.plan.categories import Category, Difference
 from everstate.plan.edits import Edit, diff_lines, first_changed
@@ -261,6 +262,8 @@ class Comparison:
         if now.kind in _VALUES:
             if (was.text, now.text) in self.settings:
                 return False
+            if (was.text, was.written) == (now.text, now.written) and secrets.MASK not in now.text:
+                return False  # there is nothing to show
             derived = any(other.name in self._below(now) for _, other in changed if other is not now)
             return not derived or (bool(now.written) and was.written != now.written)
         # A function inside another one that was changed is a part of that one's text.

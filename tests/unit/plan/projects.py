@@ -40,7 +40,8 @@ def scaled(delay):
     return delay * WEIGHTS["long"]
 '''
 
-WRAPPED = """import functools
+WRAPPED = """import enum
+import functools
 from dataclasses import dataclass
 
 
@@ -90,6 +91,14 @@ class Flight:
 double = functools.partial(times, by=2)
 later = Plus(minutes=3)
 COLUMNS = {"carrier": str, "delay": float}
+
+
+class Color(enum.StrEnum):
+    RED = "red"
+
+
+def is_red(row):
+    return row["status"] == Color.RED
 """
 
 CHECKS = '''import rules

@@ -336,7 +336,7 @@ EDITS = [
         'flights.filter(wrapped.is_open).to("open")\n',
         [("wrapped.py", ">= least", "> least")],
         """\
-  at_least() (wrapped.py:9) <- is_open() in filter() (board.py:12)
+  at_least() (wrapped.py:10) <- is_open() in filter() (board.py:12)
     changed logic of open
       def inner(row):
     -     return function(row) and row["delay"] >= least
@@ -347,7 +347,7 @@ EDITS = [
         'flights.filter(wrapped.is_open).to("open")\n',
         [("wrapped.py", "@at_least(5)", "@at_least(6)")],
         """\
-  is_open() (wrapped.py:16) <- filter() (board.py:12)
+  is_open() (wrapped.py:17) <- filter() (board.py:12)
     changed logic of open
     - @at_least(5)
     + @at_least(6)
@@ -371,7 +371,7 @@ EDITS = [
         'flights.filter(wrapped.is_open).to("open")\n',
         [("wrapped.py", '"void"', '"lost"')],
         """\
-  is_open() (wrapped.py:18) <- filter() (board.py:12)
+  is_open() (wrapped.py:19) <- filter() (board.py:12)
     changed logic of open
       def is_open(row):
     -     return row["status"] != "void"
@@ -382,7 +382,7 @@ EDITS = [
         'flights.map(wrapped.rounded_delay, schema={"delay": float}).to("rounded")\n',
         [("wrapped.py", "round(delay, 1)", "round(delay, 2)")],
         """\
-  rounded() (wrapped.py:23) <- rounded_delay() in map() (board.py:12)
+  rounded() (wrapped.py:24) <- rounded_delay() in map() (board.py:12)
     changed logic of rounded
       def rounded(delay):
     -     return round(delay, 1)
@@ -393,7 +393,7 @@ EDITS = [
         'flights.map(wrapped.double, schema={"delay": float}).to("doubled")\n',
         [("wrapped.py", "by=2", "by=3")],
         """\
-  double partial(times(), by=2) -> partial(times(), by=3) (wrapped.py:48) <-
+  double partial(times(), by=2) -> partial(times(), by=3) (wrapped.py:49) <-
       map() (board.py:12)
     changed logic of doubled""",
     ),
@@ -402,7 +402,7 @@ EDITS = [
         'flights.map(wrapped.later, schema={"delay": float}).to("later")\n',
         [("wrapped.py", "minutes=3", "minutes=4")],
         """\
-  later Plus(minutes=3) -> Plus(minutes=4) (wrapped.py:49) <- map()
+  later Plus(minutes=3) -> Plus(minutes=4) (wrapped.py:50) <- map()
       (board.py:12)
     changed logic of later""",
     ),
@@ -420,18 +420,36 @@ EDITS = [
         'app.stream("others", key="carrier", schema=wrapped.COLUMNS).with_columns(n=col("delay") * 2).to("twice")\n',
         [("wrapped.py", '"delay": float}\n', '"delay": int, "gate": str | None}\n')],
         """\
-  column delay float -> integer (wrapped.py:50) <- COLUMNS in
+  column delay float -> integer (wrapped.py:51) <- COLUMNS in
       stream(key='carrier') (board.py:12)
-  column gate added: text or null (wrapped.py:50) <- COLUMNS in
+  column gate added: text or null (wrapped.py:51) <- COLUMNS in
       stream(key='carrier') (board.py:12)
     changed private schema of twice""",
+    ),
+    Case(
+        "end of a long expression of two names",
+        'either = is_long | (col("carrier") == "red, blue and green lines")\nflights.filter(either).to("long")\n',
+        [("board.py", "green lines", "other lines")],
+        """\
+  either is_long | (col("carrier") == "red, blue and green lines") -> is_long |
+      (col("carrier") == "red, blue and other lines") (board.py:12) <- filter()
+      (board.py:13)
+    changed logic of long""",
+    ),
+    Case(
+        "member of an enumeration",
+        'flights.filter(wrapped.is_red).to("red")\n',
+        [("wrapped.py", 'RED = "red"', 'RED = "rot"')],
+        """\
+  Color.RED 'red' -> 'rot' (wrapped.py:55) <- is_red() in filter() (board.py:12)
+    changed logic of red""",
     ),
     Case(
         "default of a dataclass",
         'app.stream("others", key="carrier", schema=wrapped.Flight).filter(col("delay") > 1).to("others-late")\n',
         [("wrapped.py", "delay: float = 0.0", "delay: float = 5.0")],
         """\
-  column delay float = 0.0 -> float = 5.0 (wrapped.py:45) <- Flight in
+  column delay float = 0.0 -> float = 5.0 (wrapped.py:46) <- Flight in
       stream(key='carrier') (board.py:12)
     changed private schema of others-late""",
     ),

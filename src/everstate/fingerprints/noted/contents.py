@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import hashlib
 import re
 import types
 from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
 
 from everstate.errors import secrets
 from everstate.fingerprints.outside import origins
@@ -40,20 +43,29 @@ def content(thing: Any, depth: int = _DEPTH, *, mask: bool = False) -> str:
     def inner(part: Any, name: Any = None) -> str:
         return (_hidden(name, part) if mask else "") or content(part, depth - 1, mask=mask)
 
-    if isinstance(thing, types.FunctionType):
-        return f"{thing.__qualname__}()"
-    if isinstance(thing, type):
-        return thing.__qualname__
-    if isinstance(thing, functools.partial):
-        told = [inner(thing.func), *map(inner, thing.args), *(f"{k}={inner(v, k)}" for k, v in thing.keywords.items())]
-        return f"partial({', '.join(told)})"
-    held = _container(thing, inner)
+    held = _called(thing, inner) or _container(thing, inner)
     if held is not None:
         return held
     own = getattr(thing, "__dict__", None)
     if isinstance(own, dict) and origins.of_class(type(thing)).kind == "user":
         return f"{type(thing).__name__}({', '.join(f'{name}={inner(part, name)}' for name, part in own.items())})"
     return _plain(thing)
+
+
+def _called(thing: Any, inner: Callable[..., str]) -> str | None:
+    """What is better called by a name, or by what it was made of."""
+    if isinstance(thing, types.FunctionType):
+        return f"{thing.__qualname__}()"
+    if isinstance(thing, type):
+        return thing.__qualname__
+    if isinstance(thing, enum.Enum):
+        return f"{type(thing).__name__}.{thing.name} ({inner(thing.value, thing.name)})"
+    if isinstance(thing, pl.Expr):
+        return str(thing)  # its repr is cut short
+    if isinstance(thing, functools.partial):
+        told = [inner(thing.func), *map(inner, thing.args), *(f"{k}={inner(v, k)}" for k, v in thing.keywords.items())]
+        return f"partial({', '.join(told)})"
+    return None
 
 
 def _container(thing: Any, inner: Callable[..., str]) -> str | None:

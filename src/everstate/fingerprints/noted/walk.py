@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import os
 import sys
@@ -223,7 +224,9 @@ class Walk:
         scope = Scope.of(vars(sys.modules.get(base.__module__, types.ModuleType(""))))
         statement = definitions.member(base, attribute_, scope)
         place = (scope.file, 0 if statement is None else statement.lineno)
-        self._value(name, "constant", f"{base.__name__}.{attribute_}", place, vars(base)[attribute_], [], statement)
+        value = vars(base)[attribute_]
+        value = value.value if isinstance(value, enum.Enum) else value
+        self._value(name, "constant", f"{base.__name__}.{attribute_}", place, value, [], statement)
         return name
 
     # -- values -------------------------------------------------------------------------------------------------------
