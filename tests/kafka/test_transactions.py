@@ -305,6 +305,33 @@ def test_record_of_somebody_else_in_the_middle_of_a_cutover_is_told(log, servers
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("ends", [True, False])
+def test_cutover_waits_for_an_open_transaction_of_somebody_else_and_says_so(log, foreign, caplog, monkeypatch, ends):
+    monkeypatch.setattr(clients, "_SLOW_S", 0.2)
+    monkeypatch.setattr(cutovers, "_DECIDED_S", 10.0 if ends else 1.0)
+    log.create_topic("totals", TopicConfig(compact=True))
+    lease = log.acquire("service")
+    log.commit(*batch(log, lease, {"totals": [("a", "1")]}, 0))
+    foreign.begin_transaction()
+    foreign.produce("totals", b"hidden", b"a", partition=0)
+    foreign.flush(10)
+    made, staged = batch(log, lease, {"totals": [("a", "2")]}, 0, generation="g2", query_id="q2", kind="cutover")
+    asked = Cutover(commit=made, leases=(lease,), expected=log.end_offsets(["totals"]))
+    if ends:
+        over = threading.Timer(1.0, foreign.abort_transaction)
+        over.start()
+        assert log.cutover(asked, staged).status == "committed"
+        over.join()
+    else:
+        with pytest.raises(LogUnavailableError, match="an open transaction holds topic 'totals' back") as caught:
+            log.cutover(asked, staged)
+        assert "find-hanging" in caught.value.hint
+        foreign.abort_transaction(10)
+    assert "s for an open transaction that has written to totals" in caplog.text
+    assert values(log, "totals") == (["1", "2"] if ends else ["1"])
+
+
+@pytest.mark.long
 def test_marker_that_somebody_elses_transaction_hides_is_waited_for_and_its_batch_not_published_again(log, foreign):
     log.create_topic("totals", TopicConfig(compact=True))
     lease = log.acquire("service")

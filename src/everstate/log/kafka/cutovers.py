@@ -18,6 +18,8 @@ import polars as pl
 from everstate.log.crash import crash_point
 from everstate.log.descriptions import CommitResult, Staged
 from everstate.log.kafka import staging
+from everstate.log.kafka.clients import TRANSACTION_MS, told
+from everstate.log.kafka.failures import held_back
 from everstate.log.kafka.markers import Marker
 from everstate.log.kafka.private import entry_key
 from everstate.log.timing import wall_clock
@@ -26,7 +28,7 @@ from everstate.schema.topic_names import is_internal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from everstate.log.descriptions import Cutover
+    from everstate.log.descriptions import Cutover, Vector
     from everstate.log.kafka.commits import Commits
     from everstate.log.kafka.journal import Entry
     from everstate.log.kafka.private import Table
@@ -36,8 +38,8 @@ logger = logging.getLogger(__name__)
 
 #: The most records of one transaction: a few seconds' work, of the minute that it may take.
 CHUNK: Final = 1_000_000
-#: How long a transaction of somebody else's is waited for; then the topic counts as one that does not rest.
-_DECIDED_S: Final = 2.0
+#: The brokers end a transaction that takes too long, if somewhat late.
+_DECIDED_S: Final = 1.5 * TRANSACTION_MS / 1000
 _LOOK_S: Final = 0.02
 
 
@@ -115,14 +117,24 @@ class _Course:
 
     def _as_expected(self) -> bool:
         """Whether no record has come since the difference was made; what was undone takes an offset, too."""
-        topics, expected = self._commits.reader.topics, self._request.expected
+        expected = self._request.expected
         names = sorted(expected)
-        written, deadline = topics.ends(names, committed=False), time.monotonic() + _DECIDED_S
-        while (ends := topics.ends(names)) != written and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)  # somebody's transaction may be about to end
-        if ends != written:
-            return False
+        with told("Waiting up to %.0f s for an open transaction that has written to %s", _DECIDED_S, ", ".join(names)):
+            ends = self._decided(names)
         return all(self._quiet(name, expected[name], ends[name]) for name in names)
+
+    def _decided(self, names: Sequence[str]) -> Vector:
+        """Where topics end once every transaction that has written to them by now is over."""
+        topics, deadline = self._commits.reader.topics, time.monotonic() + _DECIDED_S
+        written = topics.ends(names, committed=False)
+        while True:
+            ends = topics.ends(names)
+            hidden = [name for name in names if any(ends[name].get(at, end) < end for at, end in written[name].items())]
+            if not hidden:
+                return ends
+            if time.monotonic() > deadline:
+                raise held_back(hidden[0])
+            time.sleep(_LOOK_S)
 
     def look_again(self) -> None:
         """Say so if somebody else has written meanwhile: the last look before a transaction is not part of it."""

@@ -124,6 +124,15 @@ def away(error: KafkaException, what: str) -> LogUnavailableError:
     return LogUnavailableError(f"{what}: {error.args[0].str()}", hint=_WAIT)
 
 
+def held_back(topic: str) -> LogUnavailableError:
+    """The error for a transaction, whoever's, that does not come to its end."""
+    return LogUnavailableError(
+        f"an open transaction holds topic {topic!r} back",
+        hint="It ends by itself, or the broker ends it when it times out. Look for it: "
+        "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging",
+    )
+
+
 def refusal(error: KafkaException, what: str, *, topic: str | None = None) -> EverstateError | None:
     """The error for what the brokers will refuse as often as it is tried; None if it may pass.
 

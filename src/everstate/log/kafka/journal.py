@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
-from everstate.errors import LogUnavailableError
 from everstate.log.descriptions import TopicConfig
 from everstate.log.kafka.clients import ASK_S, TRANSACTION_MS, told
-from everstate.log.kafka.failures import UNKNOWN_TOPIC, away, code_of, named
+from everstate.log.kafka.failures import UNKNOWN_TOPIC, away, code_of, held_back, named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,11 +111,7 @@ class Journal:
         deadline = time.monotonic() + _DECIDED_S
         while (end or 0) < written:
             if time.monotonic() > deadline:
-                raise LogUnavailableError(
-                    f"an open transaction holds topic {self.topic!r} back at offset {end}",
-                    hint="It ends by itself, or the broker ends it when it times out. Look for it: "
-                    "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging",
-                )
+                raise held_back(self.topic)
             time.sleep(_LOOK_S)
             end = self._asked(OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
         return end
