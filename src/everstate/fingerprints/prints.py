@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from everstate.errors import LogError
 from everstate.fingerprints.earlier import completed
 from everstate.topology.traits import Traits
 
@@ -149,11 +150,21 @@ class UnitPrint:
 
     @classmethod
     def from_json(cls, text: str) -> UnitPrint:
-        """From the text of `to_json`, also of an earlier version's."""
-        known: dict[str, Any] = json.loads(text)
-        known["nodes"] = tuple(_node(node) for node in completed(known["nodes"]))
-        known["settings"] = {name: Setting(**setting) for name, setting in known["settings"].items()}
-        return cls(**known)
+        """From the text of `to_json`, also of an earlier version's.
+
+        Raises:
+            LogError: If it is not such a text.
+        """
+        try:
+            known: dict[str, Any] = json.loads(text)
+            known["nodes"] = tuple(_node(node) for node in completed(known["nodes"]))
+            known["settings"] = {name: Setting(**setting) for name, setting in known["settings"].items()}
+            return cls(**known)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise LogError(
+                f"the description of a generation in the registry is damaged: {type(error).__name__}: {error}",
+                hint="Restore the log's folder from a backup.",
+            ) from error
 
 
 def _node(known: dict[str, Any]) -> NodePrint:

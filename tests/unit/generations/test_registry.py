@@ -6,6 +6,7 @@ from dataclasses import fields
 import pytest
 
 from everstate.errors import LogError
+from everstate.fingerprints.prints import Column, NodePrint, Part, Setting, UnitPrint
 from everstate.generations import registry as registries
 from everstate.generations.generation import Event, Generation, History
 from everstate.generations.registry import FORMAT, Registry, document, to_json
@@ -76,7 +77,8 @@ def test_registry_without_a_number_is_of_the_first_format(log):
 
 
 def test_registry_with_other_fields_needs_another_format():
-    stored = {kind.__name__: [each.name for each in fields(kind)] for kind in (History, Generation, Event)}
+    kinds = (History, Generation, Event, UnitPrint, NodePrint, Part, Column, Setting)
+    stored = {kind.__name__: [each.name for each in fields(kind)] for kind in kinds}
     assert FORMAT == 1
     assert stored == {
         "History": ["output", "generations", "next_number", "audit", "archived"],
@@ -85,4 +87,13 @@ def test_registry_with_other_fields_needs_another_format():
             *("was_active", "missing", "rate", "topics", "begins", "missed", "created_ms", "changed_ms"),
         ],
         "Event": ["at_ms", "generation", "what", "who", "why", "counts"],
+        "UnitPrint": [
+            *("service", "output", "kind", "nodes", "settings", "packages", "policy", "libraries", "scheme", "sides"),
+        ],
+        "NodePrint": [
+            *("name", "operation", "inputs", "stateful", "parts", "location", "columns", "migrates", "kind", "traits"),
+        ],
+        "Part": ["kind", "digest", "shape", "text", "location"],
+        "Column": ["name", "type", "nullable", "default", "exact"],
+        "Setting": ["digest", "text"],
     }
