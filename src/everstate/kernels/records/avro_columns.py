@@ -29,7 +29,7 @@ _NULL, _THERE = b"\0", b"\2"
 
 def is_written(schema: Schema) -> bool:
     """Whether rows of a schema can be written so: lists, dicts, structs and decimals cannot."""
-    return bool(schema.fields) and all(_is_written(field.type) for field in schema.fields)
+    return all(_is_written(field.type) for field in schema.fields)
 
 
 def _is_written(type_: DataType) -> bool:

@@ -30,6 +30,8 @@ def to_frame(rows: Iterable[Mapping[str, Any]], schema: Schema) -> pl.DataFrame:
 
 def to_rows(frame: pl.DataFrame, schema: Schema) -> list[dict[str, Any]]:
     """The rows of a frame as Python sees them: dicts are dicts, and only the schema's columns are there."""
+    if not schema.fields:
+        return [{} for _ in range(len(frame))]  # a frame without columns has no rows, either
     rows = frame.select(schema.names).to_dicts()
     for field in schema.fields:
         if _has_map(field.type):

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from google.protobuf.empty_pb2 import Empty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+import everstate as es
 from everstate.kernels.records import encode, python_rows
 from everstate.kernels.records.decode import decode_values
 from everstate.kernels.records.encode import encode_values
@@ -158,3 +160,16 @@ def test_special_types_are_written_as_documented():
     expected = b'{"t":"2024-05-01T10:00:00Z","d":"2024-05-01","m":"1.5","b":"eA=="}'
     assert encode_values(frame, schema, "json").to_list() == [expected]
     assert encode_value(decode_value(expected, schema, "json"), schema, "json") == expected
+
+
+@pytest.mark.parametrize("format_", ["json", es.Avro("mock://columns"), es.Protobuf(Empty, "mock://columns")])
+def test_rows_that_are_nothing_but_their_key_are_written_in_every_format_and_read_back(format_):
+    app = es.Service("sets")
+    members = app.table("members", key="id", schema={"id": str})
+    members.to("copied", format=format_)
+    driver = es.testing.Driver(app)
+    with driver.batch():
+        for key in ("a", "b", "c"):
+            driver.send("members", key, {})
+    driver.tombstone("members", "b")
+    assert driver.table("copied") == {"a": {}, "c": {}}
