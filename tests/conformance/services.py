@@ -140,20 +140,11 @@ def _window_aggregate(app: es.Service, case: dict[str, Any], topic: str = "in") 
     if params["agg"] == "reduce":
         combined = grouped.reduce(lambda a, b: {**a, "v": add(a["v"], b["v"])})
         return combined.map(lambda row: row["v"], schema=kind_of(values))
-    _require_fold(params, values)
     start = params["initializer"]
     kind = aggregate_type(params["adder"], start, values)
-    return grouped.aggregate(lambda: start, lambda a, row: add(a, row["v"]), schema=kind)
-
-
-def _require_fold(params: dict[str, Any], values: list[Any]) -> None:
-    """Kafka Streams merges an old session into the initializer before it adds a value; here rows are only added."""
-    if params["window"] != "session" or "merger" not in params:
-        return
-    start, add, merge = params["initializer"], binary(params["adder"]), binary(params["merger"])
-    parts = [add(start, value) for value in values if value is not None]
-    if any(merge(start, part) != part for part in parts):
-        raise InexpressibleError("a merger that adds the initializer once more with each row")
+    merges = params["window"] == "session" and "merger" in params
+    merge = binary(params["merger"]) if merges else None
+    return grouped.aggregate(lambda: start, lambda a, row: add(a, row["v"]), schema=kind, merge=merge)
 
 
 def _windowed_join(app: es.Service, case: dict[str, Any]) -> es.Table:

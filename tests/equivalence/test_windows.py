@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from polars import col
 
 import everstate as es
-from everstate.topology.nodes import RowWindowAggregate, RowWindowFold, WindowAggregate, WindowFold
+from everstate.topology.nodes import RowWindowAggregate, RowWindowFold, SessionFold, WindowAggregate, WindowFold
 from tests.equivalence.playing import FEW, examples
 from tests.figures import PLAYED
 
 #: The operations whose results are proven here.
-PROVES = (WindowAggregate, WindowFold, RowWindowAggregate, RowWindowFold)
+PROVES = (WindowAggregate, WindowFold, RowWindowAggregate, RowWindowFold, SessionFold)
 
 SHAPES = ("tumbling", "hopping", "session", "sliding")
 
@@ -115,10 +115,8 @@ def spans(case: Case, rows: list[Counted]) -> dict[tuple[int, int], list[Counted
         return {(run[0].ts, run[-1].ts): run for run in runs}
     made = {(max(r.ts - case.size, 0), max(r.ts, case.size)) for r in rows if r.st <= max(r.ts, case.size) + case.grace}
     found = inside(rows, made, case.grace + 1)
-    for row in sorted(rows):  # one that counts makes a window after itself, in which others count
-        if any(row in members for members in found.values()):
-            found.update(inside(rows, {(row.ts + 1, row.ts + 1 + case.size)}, case.grace + 1))
-    return found
+    timely = {(row.ts + 1, row.ts + 1 + case.size) for row in rows if not too_late(case, row.ts, row.st)}
+    return found | inside(rows, timely, case.grace + 1)
 
 
 def inside(rows: list[Counted], bounds: set[tuple[int, int]], close: int) -> dict[tuple[int, int], list[Counted]]:
@@ -197,6 +195,11 @@ def service(case: Case, *, version: int = 0) -> es.Service:
     moved = rows.apply(lambda row, state: row["amount"], stateful=True, schema=int).group_by(g=col("id").str.head(1))
     folded = moved.window(window(case), **options(case)).aggregate(lambda: 0, lambda a, value: a + value, schema=int)
     folded.to("fold")
+    if case.shape == "session":
+        summed = moved.window(window(case), late_to="late-too", **options(case)).aggregate(
+            lambda: 0, lambda a, value: a + value, schema=int, merge=lambda a, b: a + b
+        )
+        summed.to("summed")
     return app
 
 
@@ -230,6 +233,9 @@ def compare(driver: es.testing.Driver, case: Case, where: object, version: int =
     assert driver.table("read-back") == {s: {"n": n} for s, n in large.items() if n}, where
     assert driver.table("kept") == {k: {n: v[n] for n in ("n", "last", "all")} for k, v in table.items()}, where
     assert driver.table("fold") == {k: v["total"] for k, v in table.items()}, where
+    if case.shape == "session":
+        assert driver.table("summed") == driver.table("fold"), where
+        assert len(driver.table("late-too")) == late, where
     found = {letter["key"]: letter["value"]["amount"] for letter in driver.table("late").values()}
     assert found == {f"{case.rows[number].group}{number}": case.rows[number].amount for number in which}, where
     if not version:
@@ -275,3 +281,31 @@ def test_windows_of_an_edited_version_equal_the_model_of_the_new_one(case, other
     driver.upgrade(service(edited, version=1))
     feed(driver, case.rows[middle:], chance, 2, middle)
     compare(driver, edited, "after an edit", version=1)
+
+
+def texts(case: Case, *, version: str = "") -> es.Service:
+    """Sessions whose result tells in which order their rows came."""
+    app = es.Service("s")
+    rows = app.stream("in", key="id", schema={"g": str, "amount": int, "at": int}, time=col("at"))
+    grouped = rows.group_by("g").window(window(case), **options(case))
+    told = grouped.aggregate(
+        lambda: version, lambda a, row: f"({a}{row['id']})", schema=str, merge=lambda a, b: f"[{a}|{b}]"
+    )
+    told.to("told")
+    return app
+
+
+@examples(150, FEW)
+@given(cases(), st.integers(0, 10**6))
+def test_sessions_that_are_merged_are_recalculated_in_the_order_in_which_their_rows_came(case, seed):
+    case, chance = case._replace(shape="session"), random.Random(seed)
+    drivers = [
+        es.testing.Driver(texts(case, version=version), partitions=case.partitions, shards=chance.choice([1, 3]))
+        for version in ("", "v")
+    ]
+    cut, batches = chance.randint(0, 10**6), chance.randint(1, 6)
+    for driver in drivers:
+        feed(driver, case.rows, random.Random(cut), batches)
+    drivers[0].upgrade(texts(case, version="v"))
+    assert drivers[0].table("told") == drivers[1].table("told")
+    PLAYED["windows"] += 1

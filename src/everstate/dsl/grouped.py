@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from everstate.dsl import stateful
 from everstate.dsl.absent import Guiding, refuse_subscript
+from everstate.dsl.functions import function
 from everstate.dsl.windowing import windowing
 from everstate.errors import FunctionError
 from everstate.errors.calls import explained_class
@@ -176,26 +177,56 @@ class WindowedGroup(Guiding):
     def reduce(self, add: Callable[..., Any]) -> Table:
         """As `group_by().reduce()`, in each window.
 
-        Rows are combined in the order of their stream time; those of sessions and sliding windows by their own time;
-        those of a table in the order of their keys, again whenever one of them changes.
+        Rows are combined in the order in which they arrived: by stream time, then by topic, partition and offset. For
+        tumbling and hopping windows micro-batches come one after the other, as they were recorded; sessions and sliding
+        windows have all of their rows at hand, so it makes no difference there when a row was read. Those of a table
+        are combined in the order of their keys, again whenever one of them changes.
         """
         return self._folded((None, add, None), None, caller())
 
-    def aggregate(self, init: Callable[[], Any], add: Callable[..., Any], schema: object | None = None) -> Table:
-        """As `group_by().aggregate()`, in each window; rows are added in the same order as for `reduce`."""
+    def aggregate(
+        self,
+        init: Callable[[], Any],
+        add: Callable[..., Any],
+        schema: object | None = None,
+        *,
+        merge: Callable[..., Any] | None = None,
+    ) -> Table:
+        """As `group_by().aggregate()`, in each window; rows are added in the same order as for `reduce`.
+
+        Sessions keep their rows for that. With `merge` they keep one value each: a row begins with `init()`, the
+        sessions that it touches are merged into that in the order of their beginning, and then it is added. Rows are
+        taken in the order of their arrival, which is recorded.
+
+        Args:
+            init: () -> value.
+            add: (value, row) -> value.
+            schema: The value's schema; by default the return annotation of `add`.
+            merge: (value, value) -> value, for sessions.
+        """
+        location = caller()
         if inspect.isroutine(schema):
             raise FunctionError(
                 "aggregate() of a window takes no remove",
-                location=caller(),
+                location=location,
                 hint="Rows are never taken out of a result: where one is corrected, all of its window are added again. "
-                "Write aggregate(init, add, schema=...).",
+                "Write aggregate(init, add, schema=...), for sessions also merge=.",
             )
-        return self._folded((init, add, None), schema, caller())
+        return self._folded((init, add, None), schema, location, merge)
 
-    def _folded(self, functions: tuple[Any, Any, None], schema: object | None, location: Location | None) -> Table:
+    def _folded(
+        self,
+        functions: tuple[Any, Any, None],
+        schema: object | None,
+        location: Location | None,
+        merge: Callable[..., Any] | None = None,
+    ) -> Table:
+        merging = None if merge is None else function(merge, "merge=(result, result)", location)
+        if merge is not None:
+            self._options.require_sessions(location)
         key = self._options.key(self._by, location)
         found = stateful.folded(self._node, replace(self._by, key=key), functions, schema, location)
-        return self._table(self._options.fold(found, self._by))
+        return self._table(self._options.fold(found, self._by, merging))
 
     def _table(self, node: Node) -> Table:
         return self._service.as_table(node)

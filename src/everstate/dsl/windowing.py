@@ -18,6 +18,7 @@ from everstate.topology.nodes import (
     Kind,
     RowWindowAggregate,
     RowWindowFold,
+    SessionFold,
     Spanned,
     TableRowWindowAggregate,
     TableRowWindowFold,
@@ -30,6 +31,7 @@ from everstate.topology.nodes.windows import END, START
 
 if TYPE_CHECKING:
     from everstate.location import Location
+    from everstate.topology.functions import Function
     from everstate.topology.nodes import Aggregate, Fold, Keying, Node
 
 _TIME: Final = pl.Datetime("us", "UTC")
@@ -64,8 +66,10 @@ class Windowing:
             return self._node(TableRowWindowAggregate if self._of_rows else TableWindowAggregate, found, by)
         return self._node(RowWindowAggregate if self._of_rows else WindowAggregate, found, by)
 
-    def fold(self, found: Fold, by: Keying) -> Node:
-        """The fold in each window."""
+    def fold(self, found: Fold, by: Keying, merge: Function | None = None) -> Node:
+        """The fold in each window; with `merge`, sessions are kept and not their rows."""
+        if merge is not None:
+            return self._node(SessionFold, found, by, {"merge": merge})
         if self.time is not None:
             return self._node(TableRowWindowFold if self._of_rows else TableWindowFold, found, by)
         return self._node(RowWindowFold if self._of_rows else WindowFold, found, by)
@@ -75,7 +79,29 @@ class Windowing:
         """Whether windows begin and end with rows."""
         return self.window.shape in ("session", "sliding")
 
-    def _node(self, kind: type[_Made], found: Aggregate | Fold, by: Keying) -> _Made:
+    def require_sessions(self, location: Location | None) -> None:
+        """Only sessions of a stream are ever merged.
+
+        Raises:
+            UnsupportedError: If this is something else.
+        """
+        if self.window.shape != "session":
+            raise UnsupportedError(
+                f"merge= is for sessions, but this is a {self.window.shape} window",
+                location=location,
+                hint="No row ever brings two such windows together. Leave merge= out.",
+            )
+        if self.time is not None:
+            raise UnsupportedError(
+                "merge= works on streams, but this is a table",
+                location=location,
+                hint="A row of a table may change, and nothing takes it out of what was merged; its sessions are "
+                "folded again from their rows. Leave merge= out.",
+            )
+
+    def _node(
+        self, kind: type[_Made], found: Aggregate | Fold, by: Keying, more: dict[str, Any] | None = None
+    ) -> _Made:
         given: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
         window = self.window
         own: dict[str, Any] = {"shape": window.shape, "size": window.size, "advance": window.advance, "keying": by}
@@ -83,7 +109,7 @@ class Windowing:
             own |= {"time": self.time}
         else:
             own |= {"grace": window.grace, "emit": self.emit, "keep": self.keep, "late_to": self.late_to}
-        return kind(**{**given, **own})
+        return kind(**{**given, **own, **(more or {})})
 
 
 def windowing(

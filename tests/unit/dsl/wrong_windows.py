@@ -33,6 +33,14 @@ def _window(window: Any = None, **options: Any) -> Any:
     return events().group_by("customer").window(window or es.tumbling("5m"), **options)
 
 
+#: A time that rows of the shop have.
+MS = col("amount").cast(int)
+
+
+def _merged(grouped: Any, merge: Any = shop.two) -> Any:
+    return grouped.aggregate(dict, shop.two, schema={"n": int}, merge=merge)
+
+
 def _timed(time: Any) -> Any:
     return shop.shop().stream("t", key="id", schema=SCHEMA, time=time)
 
@@ -136,6 +144,15 @@ WRONG_WINDOWS: list[Wrong] = [
     ("window of a column", UnsupportedError, lambda: _window()["amount"]),
     ("window one by one", UnsupportedError, lambda: list(_window())),
     ("window aggregated with remove", FunctionError, lambda: _window().aggregate(dict, shop.two, shop.two)),
+    ("merge for a window of one size", UnsupportedError, lambda: _merged(_window())),
+    ("merge for sliding windows", UnsupportedError, lambda: _merged(_window(es.sliding("5m")))),
+    (
+        "merge for sessions of a table",
+        UnsupportedError,
+        lambda: _merged(_of_table(es.session("5m"), time=col("amount").cast(int))),
+    ),
+    ("merge with one argument", FunctionError, lambda: _merged(_window(es.session("5m")), shop.one)),
+    ("merge that is no function", FunctionError, lambda: _merged(_window(es.session("5m")), "sum")),
     ("window without an aggregate", SchemaError, lambda: _window().agg()),
     ("window with an aggregate called as its key", NameClashError, lambda: _window().agg(window_end=es.count())),
     ("window reduced with remove", CallError, lambda: _window().reduce(shop.two, shop.two)),

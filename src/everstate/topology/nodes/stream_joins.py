@@ -31,7 +31,7 @@ class StreamJoin(Node):
 
     operation: ClassVar[str] = "stream join"
     methods: ClassVar[tuple[str, ...]] = ("join",)
-    traits: ClassVar[Traits] = Traits(on_shard=True, keeps_state=True, timed=True)
+    traits: ClassVar[Traits] = Traits(on_shard=True, keeps_state=True, timed=True, semantics=2)
     labelled: ClassVar[frozenset[str]] = frozenset({"how", "before", "after", "grace"})
     how: str
     before: str

@@ -15,6 +15,7 @@ from everstate.topology.traits import Traits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from everstate.topology.functions import Function
     from everstate.topology.nodes.node import Node
 
 #: The key columns of a window.
@@ -161,13 +162,27 @@ class RowWindowAggregate(RowWindowed, Aggregate):
 
     operation: ClassVar[str] = "windowed aggregate"
     methods: ClassVar[tuple[str, ...]] = ("window",)
-    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True)
+    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True, semantics=2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowWindowFold(RowWindowed, Fold):
-    """`group_by().window(es.session(...)).reduce()` and `.aggregate()`: rows are kept, and folded in order of time."""
+    """`group_by().window(es.session(...)).reduce()` and `.aggregate()`: rows are kept, and folded by stream time."""
 
     operation: ClassVar[str] = "windowed aggregate"
     methods: ClassVar[tuple[str, ...]] = ("window",)
-    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True)
+    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True, semantics=2)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SessionFold(RowWindowed, Fold):
+    """`group_by().window(es.session(...)).aggregate()` with `merge`: sessions are kept, and none of their rows.
+
+    Attributes:
+        merge: (aggregate, aggregate) -> aggregate, for the sessions that a row brings together.
+    """
+
+    operation: ClassVar[str] = "windowed aggregate"
+    methods: ClassVar[tuple[str, ...]] = ("window",)
+    traits: ClassVar[Traits] = replace(_WINDOWED, scatters=True, order_sensitive=True)
+    merge: Function

@@ -67,17 +67,38 @@ class Folding:
             if self._schema.scalar:
                 return {SCALAR_COLUMN: row}
             return {name: row[name] for name in self._schema.names}
-        try:
-            start = self._node.init.call()
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
-            raise RefusedError(reason(error, self._node.init)) from None
-        return self._called(self._node.add, start, row)
+        return self._called(self._node.add, self._start(self._node.init), row)
 
     def removed(self, aggregate: dict[str, Any] | None, row: Any, key: dict[str, Any]) -> dict[str, Any] | None:
         """The aggregate without a row; what is not there stays so. Arguments and errors as for `added`."""
         if aggregate is None or self._node.remove is None:
             return aggregate
         return self._called(self._node.remove, self._shown(aggregate, key), row)
+
+    def joined(self, merge: Function, sessions: list[dict[str, Any]], row: Any) -> dict[str, Any] | None:
+        """What a row makes of the sessions that it brings together: they are merged into a new one, then it is added.
+
+        Args:
+            merge: (aggregate, aggregate) -> aggregate.
+            sessions: The aggregates, in the order of their sessions.
+            row: The row as the function sees it.
+
+        Raises:
+            RefusedError: As for `added`.
+        """
+        if self._node.init is None or not sessions:
+            return self.added(None, row, {})
+        whole = self._start(self._node.init)
+        for session in sessions:
+            found = self._called(merge, whole, self._shown(session, {}))
+            whole = self._start(self._node.init) if found is None else self._shown(found, {})
+        return self._called(self._node.add, whole, row)
+
+    def _start(self, init: Function) -> Any:
+        try:
+            return init.call()
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises
+            raise RefusedError(reason(error, init)) from None
 
     def _called(self, fn: Function, aggregate: Any, row: Any) -> dict[str, Any] | None:
         try:

@@ -15,11 +15,9 @@ class Windows:
 
     Attributes:
         members: By window (first, last), the places of its rows.
-        counted: By row, whether it counts in any window.
     """
 
     members: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    counted: list[bool] = field(default_factory=list)
 
 
 def sessions(times: list[int], gap: int) -> Windows:
@@ -39,25 +37,24 @@ def sessions(times: list[int], gap: int) -> Windows:
             runs[-1].append(place)
         else:
             runs.append([place])
-    return Windows({(times[run[0]], times[run[-1]]): run for run in runs}, [True] * len(times))
+    return Windows({(times[run[0]], times[run[-1]]): run for run in runs})
 
 
-def sliding(times: list[int], at: list[int], counted: list[bool], size: int, grace: int) -> Windows:
+def sliding(times: list[int], at: list[int], size: int, grace: int) -> Windows:
     """Windows that end with a row, and windows that begin just after one; both ends belong to them.
 
     A row at t makes [t - size, t] ([0, size] if that would begin before 0) if it is in time for it, and [t + 1, t + 1 +
-    size] if it counts anywhere and there are rows for that one. A row counts in a window if its stream time is at most
-    the window's end plus grace.
+    size] if there are rows for that one. A row counts in a window if its stream time is at most the window's end plus
+    grace.
 
     Args:
-        times: When the rows happened, in order.
+        times: When the rows happened, in order; each is in time for the last window that it could belong to.
         at: Their stream times.
-        counted: Which of them are known to count somewhere, in windows of rows that have gone.
         size: How long a window is.
         grace: How long after its end a window takes rows.
 
     Example:
-        >>> sliding([10, 13], [10, 13], [False, False], size=5, grace=0).members
+        >>> sliding([10, 13], [10, 13], size=5, grace=0).members
         {(5, 10): [0], (8, 13): [0, 1], (11, 16): [1]}
     """
 
@@ -70,15 +67,9 @@ def sliding(times: list[int], at: list[int], counted: list[bool], size: int, gra
         first, last = max(time - size, 0), max(time, size)
         if now <= last + grace and (first, last) not in found:
             found[first, last] = members(first, last)
-    counted = list(counted)
-    for inside in found.values():
-        for place in inside:
-            counted[place] = True
-    for place, time in enumerate(times):
+    for time in times:
         after = (time + 1, time + 1 + size)
-        inside = members(*after) if counted[place] and after not in found else []
-        for other in inside:  # all of them later than this one, so none has been looked at yet
-            counted[other] = True
+        inside = [] if after in found else members(*after)
         if inside:
             found[after] = inside
-    return Windows(found, counted)
+    return Windows(found)

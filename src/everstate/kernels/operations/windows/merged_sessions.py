@@ -20,16 +20,18 @@ from everstate.kernels.rows import CONTRIBUTION, KEY, OP, STREAM_TIME, SYSTEM, T
 from everstate.kernels.stream_time import require_open
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
     from everstate.kernels.shard import Shard
-    from everstate.topology.nodes import RowWindowAggregate
+    from everstate.topology.nodes import RowWindowAggregate, RowWindowed
 
 #: When a session ends, in milliseconds.
-_LAST_MS: Final = "$end"
+LAST_MS: Final = "$end"
 _RUN: Final = "$run"
 _GROUP: Final = "$group"
 #: The store of open sessions by group; entries of what is due lie in slices.
-_SESSIONS: Final = 0
+SESSIONS: Final = 0
 
 
 def update(
@@ -55,31 +57,35 @@ def update(
     slices.reached = now
     if touched.is_empty():
         return empty(dict(node.schema.polars))
-    store = shard.multi(number, _SESSIONS)
+    store = shard.multi(number, SESSIONS)
     held = store.lookup(touched)
     sessions = _together(node, plan, rows, held)
-    live = sessions.filter(pl.col(_LAST_MS) + node.gone_ms > now)
+    live = sessions.filter(pl.col(LAST_MS) + node.gone_ms > now)
     stays = live.select(KEY, CONTRIBUTION)
     gone = (
         held.join(stays, on=[KEY, CONTRIBUTION], how="anti").select(KEY, CONTRIBUTION) if held.height else stays.clear()
     )
     store.apply(live, gone)
-    index.add(_due(node, live, now))
-    return _given(node, plan, held, sessions, (before, now), moves=moves)
+    index.add(due(node, live, now))
+
+    def shown(sessions: pl.DataFrame) -> pl.DataFrame:
+        return _results(node, plan, sessions)
+
+    return given(node, shown, (held, sessions), (before, now), moves=moves)
 
 
 def _together(node: RowWindowAggregate, plan: AggregatePlan, rows: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """The sessions that these rows and sessions make."""
-    parts = [rows.select(KEY, BEGIN, pl.col(TS).alias(_LAST_MS))]
+    parts = [rows.select(KEY, BEGIN, pl.col(TS).alias(LAST_MS))]
     if held.height:
-        parts.append(held.select(KEY, BEGIN, _LAST_MS))
+        parts.append(held.select(KEY, BEGIN, LAST_MS))
     runs = _runs(pl.concat(parts), node.size_ms)
-    bounds = runs.group_by(_RUN).agg(pl.col(KEY).first().alias(_GROUP), pl.col(BEGIN).min(), pl.col(_LAST_MS).max())
+    bounds = runs.group_by(_RUN).agg(pl.col(KEY).first().alias(_GROUP), pl.col(BEGIN).min(), pl.col(LAST_MS).max())
     of_row = runs.sort("$row")[_RUN].alias(KEY)
     names = node.keying.key.names
     partials = [combined(plan, rows.with_columns(of_row[: rows.height]), names)]
     if held.height:
-        partials.append(held.drop(BEGIN, _LAST_MS, CONTRIBUTION).with_columns(of_row[rows.height :]))
+        partials.append(held.drop(BEGIN, LAST_MS, CONTRIBUTION).with_columns(of_row[rows.height :]))
     found = merged(plan, pl.concat(partials, how="diagonal"), names)
     # A sum that only some of them have a part of is not unknown.
     found = found.with_columns(pl.col(sum_columns(found)).fill_null(0)).join(
@@ -94,46 +100,54 @@ def _runs(spans: pl.DataFrame, gap: int) -> pl.DataFrame:
     spans = spans.with_row_index("$row").sort(KEY, BEGIN)
     other = (pl.col(KEY) != pl.col(KEY).shift()).fill_null(value=True)
     spans = spans.with_columns(other.alias("$other"), other.cum_sum().alias("$number"))
-    ended = pl.col(_LAST_MS).cum_max().over("$number").shift()
+    ended = pl.col(LAST_MS).cum_max().over("$number").shift()
     first = pl.col("$other") | (pl.col(BEGIN) - ended > gap)
     return spans.with_columns(first.cum_sum().alias(_RUN))
 
 
-def _due(node: RowWindowAggregate, live: pl.DataFrame, now: int) -> pl.DataFrame:
-    """When something happens next to each group that has sessions."""
+def due(node: RowWindowed, live: pl.DataFrame, now: int) -> pl.DataFrame:
+    """When something happens next to each group that has sessions, each with `LAST_MS`."""
     times = pl.concat(
-        [live.select(KEY, (pl.col(_LAST_MS) + step).alias(DUE)) for step in {node.closes_ms, node.gone_ms}]
+        [live.select(KEY, (pl.col(LAST_MS) + step).alias(DUE)) for step in {node.closes_ms, node.gone_ms}]
     )
     return times.filter(pl.col(DUE) > now).group_by(KEY).agg(pl.col(DUE).min())
 
 
-def _given(
-    node: RowWindowAggregate,
-    plan: AggregatePlan,
-    held: pl.DataFrame,
-    sessions: pl.DataFrame,
+def given(
+    node: RowWindowed,
+    results: Callable[[pl.DataFrame], pl.DataFrame],
+    both: tuple[pl.DataFrame, pl.DataFrame],
     span: tuple[int, int],
     *,
     moves: bool,
 ) -> pl.DataFrame:
-    """What comes out: what differs, or what is final; and the end of what was kept for a time."""
+    """What comes out: what differs, or what is final; and the end of what was kept for a time.
+
+    Args:
+        node: The node.
+        results: The rows that sessions give.
+        both: The sessions of the groups before and after, each with `LAST_MS`.
+        span: How far time had come, and has come now.
+        moves: What has only moved in time is a change as well.
+    """
+    held, sessions = both
     before, now = span
-    end = pl.col(_LAST_MS)
+    end = pl.col(LAST_MS)
     if node.final:
         closes = end + node.closes_ms
-        given = _results(node, plan, sessions.filter((closes > before) & (closes <= now)))
+        found = results(sessions.filter((closes > before) & (closes <= now)))
     else:
-        given = differences(_results(node, plan, held), _results(node, plan, sessions), node.schema.names, moves=moves)
-    given = given.select(*SYSTEM, *node.schema.names)
+        found = differences(results(held), results(sessions), node.schema.names, moves=moves)
+    found = found.select(*SYSTEM, *node.schema.names)
     if node.keep is None:
-        return given
-    return then_removed(given, _results(node, plan, sessions.filter(end + node.gone_ms <= now)))
+        return found
+    return then_removed(found, results(sessions.filter(end + node.gone_ms <= now)))
 
 
 def _results(node: RowWindowAggregate, plan: AggregatePlan, sessions: pl.DataFrame) -> pl.DataFrame:
     """The results of sessions, one row each."""
     if sessions.is_empty():
         return empty(dict(node.schema.polars))
-    groups = bounded(node, sessions, pl.col(BEGIN), pl.col(_LAST_MS))
+    groups = bounded(node, sessions, pl.col(BEGIN), pl.col(LAST_MS))
     found = results(node, plan, groups, groups.select(KEY, *node.key.names), None).rows
     return found.with_columns(pl.lit(1, pl.Int8).alias(OP), pl.col(TS).alias(STREAM_TIME))

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _ROWS: Final = 0
 #: The key with which a row came: in the store `$ck` tells rows apart.
 _FROM: Final = "$from"
-_COUNTED: Final = "$counted"
 _LAST_MS: Final = "$end"
 
 
@@ -119,7 +118,6 @@ class _Inside:
             **SYSTEM,
             CONTRIBUTION: pl.Binary(),
             _FROM: pl.Binary(),
-            _COUNTED: pl.Boolean(),
             **dict(group),
             **self.inputs,
         }
@@ -180,7 +178,6 @@ def _stored(inside: _Inside, rows: pl.DataFrame, held: pl.DataFrame) -> pl.DataF
     named = rows.with_columns(
         pl.col(CONTRIBUTION).alias(_FROM),
         position_names(rows, held).alias(CONTRIBUTION),
-        pl.lit(value=False).alias(_COUNTED),
     )
     return shaped(named, inside.stored)
 
@@ -199,7 +196,6 @@ def _windows(inside: _Inside, rows: pl.DataFrame, before: int) -> tuple[pl.DataF
     places: list[int] = []
     begins: list[int] = []
     ends: list[int] = []
-    counted: list[bool] = []
     last: list[int] = []
     for start, found, times in _by_group(node, rows):
         for (begin, end), members in found.members.items():
@@ -207,13 +203,11 @@ def _windows(inside: _Inside, rows: pl.DataFrame, before: int) -> tuple[pl.DataF
                 places += [start + member for member in members]
                 begins += [begin] * len(members)
                 ends += [end] * len(members)
-        counted += found.counted
         last += [time + node.size_ms + 1 for time in times]
     windowed = rows[pl.Series(places, dtype=pl.UInt32)].with_columns(
         pl.Series(BEGIN, begins, dtype=pl.Int64), pl.Series(_LAST_MS, ends, dtype=pl.Int64)
     )
-    known = rows.with_columns(pl.Series(_COUNTED, counted, dtype=pl.Boolean), pl.Series(_LAST_MS, last, dtype=pl.Int64))
-    return windowed, known
+    return windowed, rows.with_columns(pl.Series(_LAST_MS, last, dtype=pl.Int64))
 
 
 def _in_sessions(node: RowWindowed, rows: pl.DataFrame) -> pl.DataFrame:
@@ -223,7 +217,6 @@ def _in_sessions(node: RowWindowed, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         pl.when(first).then(TS).forward_fill().alias(BEGIN),
         pl.when(last).then(TS).backward_fill().alias(_LAST_MS),
-        pl.lit(value=True).alias(_COUNTED),
     )
 
 
@@ -232,8 +225,8 @@ def _by_group(node: RowWindowed, rows: pl.DataFrame) -> Iterator[tuple[int, Wind
     grace = node.close_ms - node.size_ms - 1
     start = 0
     for part in rows.partition_by(KEY, maintain_order=True):
-        times, at, counted = (part[name].to_list() for name in (TS, STREAM_TIME, _COUNTED))
-        yield start, sliding(times, at, counted, node.size_ms, grace), times
+        times, at = (part[name].to_list() for name in (TS, STREAM_TIME))
+        yield start, sliding(times, at, node.size_ms, grace), times
         start += part.height
 
 

@@ -145,9 +145,9 @@ def _windows(node: TableWindowed, rows: pl.DataFrame) -> pl.DataFrame:
     ends: list[int] = []
     start = 0
     for part in rows.partition_by(KEY, maintain_order=True):
-        times, all_of_them = part[AT].to_list(), [True] * part.height
+        times = part[AT].to_list()
         # A row of a table is never late: as if its own time were all that is known of time.
-        found = sessions(times, node.size_ms) if node.session else sliding(times, times, all_of_them, node.size_ms, 0)
+        found = sessions(times, node.size_ms) if node.session else sliding(times, times, node.size_ms, 0)
         for (begin, end), members in found.members.items():
             places += [start + member for member in members]
             begins += [begin] * len(members)

@@ -218,3 +218,66 @@ def test_partition_that_is_added_to_a_table_does_not_matter_to_a_window_beside_i
     first.join(people, on="customer", how="left").to("named")
     (unit,) = app.units()
     assert {unit.topics[place] for place in unit.watched} == {"orders"}
+
+
+def test_sliding_row_in_time_for_a_window_that_may_be_open_makes_the_one_after_it():
+    app = es.Service("shop")
+    orders = app.stream("orders", key="id", schema=ORDER)
+    per_window = orders.group_by("customer").window(es.sliding("5ms"), late_to="late")
+    per_window.agg(n=es.count()).to("per-window")
+    driver = es.testing.Driver(app, partitions=2)
+    for number, (ts, partition) in enumerate([(9, 0), (11, 0), (12, 1)]):
+        driver.send("orders", f"o{number}", order("ab"[partition]), ts=ts, partition=partition)
+    # Its own window ended at 7, and no row has made the one that ends at 12.
+    driver.send("orders", "o3", order("a"), ts=7, partition=1)
+    after = (datetime.fromtimestamp(0.008, UTC), datetime.fromtimestamp(0.013, UTC))
+    assert driver.table("per-window")["a", *after] == {"n": 2}
+    assert driver.table("late") == {}
+    driver.send("orders", "o4", order("a"), ts=6, partition=1)
+    assert [row["key"] for row in driver.table("late").values()] == ["o4"]
+
+
+def sessions(**options):
+    app = es.Service("shop")
+    orders = app.stream("orders", key="id", schema=ORDER)
+    grouped = orders.group_by("customer").window(es.session("5ms", grace="9ms"), **options)
+    told = grouped.aggregate(
+        lambda: "",
+        lambda a, row: f"{a}{1 / row['amount']:.0f}",
+        schema=str,
+        merge=lambda a, b: a + b,
+    )
+    told.to("told")
+    return app
+
+
+def bounds(driver):
+    return {(key[1].microsecond // 1000, key[2].microsecond // 1000): v for key, v in driver.table("told").items()}
+
+
+def test_merged_sessions_begin_with_the_earlier_one_and_end_with_the_row_that_joined_them():
+    driver = es.testing.Driver(sessions())
+    for number, (ts, amount) in enumerate([(9, 1.0), (2, 0.5), (1, 0.25), (6, 0.2)]):
+        driver.send("orders", f"o{number}", order(amount=amount), ts=ts)
+    assert bounds(driver) == {(1, 9): "2415"}
+    assert len(driver.records("told")) == 7  # each of the first three, then the end of two and what they became
+
+
+def test_row_that_a_merged_session_refuses_is_a_dead_letter_and_joins_nothing():
+    driver = es.testing.Driver(sessions())
+    for number, (ts, amount) in enumerate([(0, 1.0), (10, 0.5), (5, 0.0)]):
+        driver.send("orders", f"o{number}", order(amount=amount), ts=ts)
+    assert bounds(driver) == {(0, 0): "1", (10, 10): "2"}
+    (letter,) = driver.records("told.dlq")
+    assert letter.value["key"] == "o2"
+    assert "ZeroDivisionError" in letter.value["reason"]
+
+
+def test_merged_sessions_are_published_once_when_they_are_final_and_late_rows_are_put_aside():
+    driver = es.testing.Driver(sessions(emit="final", keep="90ms", late_to="late"))
+    for number, (ts, amount) in enumerate([(0, 1.0), (4, 0.5), (30, 0.25), (2, 0.5)]):
+        driver.send("orders", f"o{number}", order(amount=amount), ts=ts)
+    assert bounds(driver) == {(0, 4): "12"}
+    driver.advance(94)
+    assert [(record.value, record.ts) for record in driver.records("told")] == [("12", 4), ("4", 30), (None, 4)]
+    assert [row["key"] for row in driver.table("late").values()] == ["o3"]
