@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: How functions become trees. The number goes up when the same function gets another digest, so that a plan can say so.
-SCHEME: Final = 2
+SCHEME: Final = 3
 
 
 def print_unit(unit: Unit, *, policy: str, settings: Mapping[str, Any]) -> UnitPrint:

@@ -187,6 +187,14 @@ class Reach:
         shown = kind in ("class names", "class modules") and {"formats", "types"} <= self._reads
         return kind in self._reads or shown
 
+    def keep(self, thing: object) -> None:
+        """An object of the user's is reached, which outlives what is called on it."""
+        self._judge.memory.keep(thing)
+
+    def call(self, name: str) -> None:
+        """A method is reached as a value, and may be called by anything."""
+        self._judge.memory.called.add(name)
+
     def declare(self, declaration: Declaration) -> Tree:
         """What the user said of the definition at hand."""
         self.definitions[self._current].declaration = declaration

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import calendar
+import copyreg
 import csv
 import decimal
+import fractions
 import json
 import locale
 import subprocess
@@ -33,6 +35,11 @@ def fn(row):
 app = es.Service("s")
 app.table("in", schema={{"a": str}}).filter(fn).to("out")
 """
+DOUBLED = """class Doubled:
+    def __init__(self, series):
+        self.series = series
+    def total(self):
+        return self.series.sum() * 2"""
 #: A statement at the top of a module, and a function that depends on it.
 MADE = {
     "precision": ("import decimal\ndecimal.getcontext().prec = 5", "decimal.Decimal(1) / 3"),
@@ -66,6 +73,32 @@ MADE = {
         ),
         "Encoder().encode(row)",
     ),
+    "property of a library": (
+        "import fractions\nfractions.Fraction.doubled = property(lambda self: self * 2)",
+        "fractions.Fraction(1).doubled == 2",
+    ),
+    "partial method of a library": (
+        (
+            "import fractions, functools\n"
+            "fractions.Fraction.doubled = functools.partialmethod(lambda self, by: self * by, 2)"
+        ),
+        "fractions.Fraction(1).doubled() == 2",
+    ),
+    "accessor of pandas": (
+        "import pandas as pd\n@pd.api.extensions.register_series_accessor('doubled')\n" + DOUBLED,
+        "pd.DataFrame({'a': [1]})['a'].doubled.total() == 2",
+    ),
+    "namespace of Polars": (
+        "import polars as pl\n@pl.api.register_series_namespace('doubled')\n" + DOUBLED,
+        "pl.DataFrame({'a': [1]})['a'].doubled.total() == 2",
+    ),
+    "how objects are copied": (
+        (
+            "import copy, copyreg\nclass Pair:\n    def __init__(self, one):\n        self.one = one\n"
+            "copyreg.pickle(Pair, lambda pair: (Pair, (pair.one + 1,)))"
+        ),
+        "copy.copy(Pair(1)).one == 2",
+    ),
 }
 #: Two ways to say it inside the function, which are two meanings.
 INSIDE = {
@@ -93,6 +126,7 @@ def as_before(monkeypatch: pytest.MonkeyPatch):
     """What the tests change is changed back."""
     monkeypatch.setattr(textwrap, "dedent", textwrap.dedent)
     monkeypatch.setattr(json.JSONEncoder, "default", json.JSONEncoder.default)
+    monkeypatch.setattr(copyreg, "dispatch_table", dict(copyreg.dispatch_table))
     default, errors, shown = decimal.DefaultContext.prec, np.geterr(), np.get_printoptions()
     limit, digits, depth = csv.field_size_limit(), sys.get_int_max_str_digits(), sys.getrecursionlimit()
     with decimal.localcontext(), pd.option_context("mode.copy_on_write", False, "display.precision", 6), pl.Config():
@@ -106,6 +140,10 @@ def as_before(monkeypatch: pytest.MonkeyPatch):
     calendar.setfirstweekday(0)
     if "m" in csv.list_dialects():
         csv.unregister_dialect("m")
+    for kind in (fractions.Fraction, pd.Series, pl.Series):
+        if hasattr(kind, "doubled"):
+            del kind.doubled
+        getattr(kind, "_accessors", set()).discard("doubled")
 
 
 def service(folder: Path, before: str, result: str, decorator: str = ""):
@@ -131,7 +169,9 @@ def test_setting_that_a_module_makes_is_accepted_if_it_is_declared(before, resul
     assert printed(tmp_path, before, result, '@es.declare(version="1")').fingerprint
 
 
-@pytest.mark.parametrize("name", ["errors of NumPy", "option of pandas", "first day of the week", "longest field"])
+@pytest.mark.parametrize(
+    "name", ["errors of NumPy", "option of pandas", "first day of the week", "longest field", "accessor of pandas"]
+)
 def test_setting_of_a_module_that_no_function_reaches_is_accepted(name, tmp_path: Path) -> None:
     assert printed(tmp_path, MADE[name][0], "row['a']").fingerprint
 

@@ -14,7 +14,10 @@ from tests.unit.fingerprints.random_programs.trial import Trial, tried
 FOLDER = Path(__file__).parent / "refactorings"
 #: What a line of that name stands for: `note` adds to a list that all calls share, so that order shows.
 PARTS = {
-    "NOTED": "L = []\ndef note(v):\n    L.append(v)\n    return len(L) * 10 + v",
+    "NOTED": (
+        "import everstate as es\nL = []\n@es.declare(random=True)\n"
+        "def note(v):\n    L.append(v)\n    return len(L) * 10 + v"
+    ),
     "LOOP": "def h(a, b):\n    for i in range(2):\n        a = a * 3 + b * i\n    return a",
 }
 MODULES = {

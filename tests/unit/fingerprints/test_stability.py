@@ -130,7 +130,7 @@ def odd(row, /, *rest, flag=True, **named):
         async for part in named:
             yield await part
     assert text, "never"
-    LATEST = sorted(named.items(), key=key)[0]
+    LATEST = sorted(VALUES, key=str)[0]
     return hashlib.sha256(text.encode()).digest() < b"z" and flag and os.path.join("a", "b")[::-1] is not EMPTY
 
 

@@ -43,7 +43,8 @@ _templates: dict[tuple[int, bool], tuple[FunctionNode, Template]] = {}
 
 
 def _no_source(call: FunctionType) -> str:
-    return _NOT_KEPT if call.__code__.co_filename.startswith(_TYPED) else _NO_SOURCE
+    typed = call.__code__.co_filename.startswith(_TYPED) and "__file__" not in call.__globals__
+    return _NOT_KEPT if typed else _NO_SOURCE
 
 
 def function(reach: Reach, call: FunctionType) -> Tree:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
+import typing
 from abc import ABCMeta
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -133,7 +134,7 @@ def _taken(reach: Reach, thing: Any, slot: Slot) -> Tree:
             reach.name(_imported_name(slot))
         return ["unbound", slot.name, *slot.attributes]
     if rest and not isinstance(thing, (ModuleType, type)):
-        if rest[0] in _SAID and isinstance(thing, FunctionType):
+        if rest[0] in _SAID and isinstance(thing, FunctionType | typing.NewType):
             return [reach.value(thing), rest[0], reach.value(getattr(thing, rest[0])), *rest[1:]]
         _note_method(reach, thing, rest[0])
     for name in rest:

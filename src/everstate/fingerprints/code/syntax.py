@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.fingerprints.code import scopes
+from everstate.fingerprints.code.numbers import number
 from everstate.fingerprints.code.revealing import ASKING, LOOKING, REVEALING, SETTING, is_private
 from everstate.fingerprints.code.scopes import Function, Imported, Scope
 from everstate.fingerprints.code.templates import Local, Open, Slot, Template, is_constant, numbered
@@ -86,7 +87,8 @@ class _Builder:
             ast.Name: self._name,
             ast.Attribute: self._attribute,
             ast.Constant: self._constant,
-            ast.UnaryOp: self._unary,
+            ast.UnaryOp: self._number,
+            ast.BinOp: self._number,
             ast.Tuple: self._tuple,
             ast.JoinedStr: self._joined,
             ast.Call: self._call,
@@ -330,12 +332,9 @@ class _Builder:
         test = self.node(node.test, scope)
         return ["If", test, self.statements(node.body, scope), self.statements(node.orelse, scope)]
 
-    def _unary(self, node: ast.UnaryOp, scope: Scope) -> Tree:
-        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            value = node.operand.value
-            if isinstance(value, (int, float, complex)) and not isinstance(value, bool):
-                return atom(-value, written=True)
-        return self._generic(node, scope)
+    def _number(self, node: ast.UnaryOp | ast.BinOp, scope: Scope) -> Tree:
+        value = number(node)
+        return self._generic(node, scope) if value is None else atom(value, written=True)
 
     def _joined(self, node: ast.JoinedStr, scope: Scope) -> Tree:
         """Texts that follow each other are one, however they were written."""

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from everstate.fingerprints.code.literals import spelled
 from everstate.fingerprints.code.slots import MISSING
 from everstate.fingerprints.code.sources import imports_of
-from everstate.fingerprints.outside import lookup, memory, order, origins, process, shown, zones
+from everstate.fingerprints.outside import lookup, order, origins, process, shown, zones
 from everstate.fingerprints.outside.conditions import excused
 from everstate.fingerprints.outside.effects import Effect
 from everstate.fingerprints.outside.lookup import UNKNOWN
 from everstate.fingerprints.outside.meanings import Meanings
+from everstate.fingerprints.outside.memory import Memory
 from everstate.fingerprints.outside.outsiders import name_of, package_name
 from everstate.fingerprints.outside.usage import MOMENTS, Usage, Use, meaningful, usage_of
 from everstate.location import Location
@@ -77,6 +78,7 @@ class Judge:
         moments: Texts among the values that some packages take for the time of day: definition and place.
         found: Effects of plain values.
         zone: Results may depend on the time zone of the machine.
+        memory: What outlives the calls of functions.
     """
 
     names: set[str] = field(default_factory=set)
@@ -86,6 +88,7 @@ class Judge:
     moments: list[tuple[int, Location | None]] = field(default_factory=list)
     found: list[tuple[int, Effect]] = field(default_factory=list)
     zone: bool = False
+    memory: Memory = field(default_factory=Memory)
     _sightings: list[Sighting] = field(default_factory=list)
 
     def see(self, number: int, around: Surroundings) -> None:
@@ -133,11 +136,18 @@ class Judge:
         """What was found, with the number of the definition that has it."""
         yield from self.found
         tops = self._tops()
+        added = process.extensions(tops)
+        running = self.memory.running((seen.node, seen.meanings) for seen in self._sightings)
         sets = frozenset(name for sighting in self._sightings for name in order.attributes(sighting.meanings))
         for seen in self._sightings:
             sighting = replace(seen, meanings=replace(seen.meanings, sets=sets)) if sets else seen
             for effect in self._of(sighting, tops):
                 yield sighting.number, effect
+            for use in sighting.usage.uses if added else ():
+                for name in added.keys() & set(use.attributes):
+                    yield sighting.number, Effect("settings", added[name], sighting.at(use.line), process.PATCHED)
+            for line, name in self.memory.kept(sighting.node, sighting.meanings, running):
+                yield sighting.number, Effect("memory", name, sighting.at(line))
         if tops & _KNOW_MOMENTS:
             for number, location in self.moments:
                 yield number, _moment(location)
@@ -168,8 +178,6 @@ class Judge:
             yield Effect("order", what, sighting.at(line))
         for line, what in shown.addresses(sighting.node, sighting.meanings):
             yield Effect("address", what, sighting.at(line))
-        for line, name in memory.kept(sighting.node, sighting.meanings):
-            yield Effect("memory", name, sighting.at(line))
 
     def _untold(self, sighting: Sighting, use: Use) -> Iterable[tuple[str, Use]]:
         """The attributes that are taken of something that is not known; only the last one is called."""

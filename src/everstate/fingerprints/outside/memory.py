@@ -7,13 +7,15 @@ start, so results would depend on shards and on how the input was cut.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from everstate.fingerprints.code.slots import MISSING
 from everstate.fingerprints.code.sources import once
+from everstate.fingerprints.outside.remembering import Remembering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from everstate.fingerprints.code.sources import FunctionNode
     from everstate.fingerprints.outside.meanings import Meanings
@@ -21,11 +23,60 @@ if TYPE_CHECKING:
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def kept(node: FunctionNode, meanings: Meanings) -> Iterator[tuple[int, str]]:
-    """The lines in which something outside the function is counted on, and its name."""
-    for line, name, is_rebound in _counting(node):
-        if is_rebound or meanings.named(name) is not MISSING:
-            yield line, name
+#: What makes objects, or is asked for while they are made.
+_MAKING: Final = frozenset(
+    {"__init__", "__new__", "__post_init__", "__attrs_post_init__", "__attrs_pre_init__", "model_post_init"}
+    | {"__setstate__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__", "__del__"}
+)
+
+
+@dataclass(eq=False)
+class Memory:
+    """The objects that outlive the calls of functions, and which methods are called while rows are processed.
+
+    Attributes:
+        objects: Objects of the user's classes that are reached as values, by the class that a method may be of.
+        called: Methods that are reached as values.
+    """
+
+    objects: dict[tuple[str, str], list[object]] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
+
+    def keep(self, thing: object) -> None:
+        """An object is reached as a value."""
+        for base in type(thing).__mro__[:-1]:
+            self.objects.setdefault((base.__module__, base.__qualname__), []).append(thing)
+
+    def running(self, seen: Iterable[tuple[FunctionNode, Meanings]]) -> frozenset[str]:
+        """The names of methods that may be called for a row, and not only while an object is made."""
+        taken: dict[str, set[str]] = {}
+        for node, meanings in seen:
+            by = meanings.around.call.__name__
+            for use in meanings.usage.uses:
+                # What stands above a function, as its decorators, is called once.
+                for name in use.attributes if use.line >= node.lineno else ():
+                    taken.setdefault(name, set()).add(by)
+        making, before = set(_MAKING), -1
+        while before != len(making):
+            before = len(making)
+            making |= {name for name, users in taken.items() if users <= making | {name}}
+        return frozenset((self.called | taken.keys()) - making)
+
+    def kept(self, node: FunctionNode, meanings: Meanings, running: frozenset[str]) -> Iterator[tuple[int, str]]:
+        """The lines in which something that outlives a call is changed, and its name."""
+        for line, name, is_rebound in _counting(node):
+            if is_rebound or meanings.named(name) is not MISSING:
+                yield line, name
+        call = meanings.around.call
+        owner, _, name = call.__qualname__.rpartition(".")
+        is_method = bool(owner) and not owner.endswith("<locals>")
+        if is_method and (name in _MAKING or (name not in running and not name.startswith("__"))):
+            return
+        owners: tuple[object, ...] = tuple(self.objects.get((call.__module__, owner), ()))
+        kind = meanings.around.globals.get(owner)
+        if isinstance(kind, type) and isinstance(vars(kind).get(name), classmethod):
+            owners = (kind,)
+        yield from Remembering(node, meanings, frozenset(_rebound(node)), owners).found()
 
 
 @once

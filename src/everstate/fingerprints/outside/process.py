@@ -12,6 +12,7 @@ import decimal
 import functools
 import locale
 import sys
+import types
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,14 @@ _DECIMAL: Final = decimal.Context(
     flags=[],
     traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
 )
+#: What is made of functions, and what cannot be changed.
+_MADE_OF: Final = (staticmethod, classmethod, property, functools.partialmethod, functools.cached_property)
+_PLAIN: Final = (str, bytes, int, float, tuple, frozenset, type(None))
+#: Classes that keep the names which `register_..._accessor` and `register_..._namespace` gave them.
+_REGISTERS: Final = {
+    "pandas": ("DataFrame", "Series", "Index"),
+    "polars": ("DataFrame", "Expr", "LazyFrame", "Series"),
+}
 _DIALECTS: Final = frozenset({"excel", "excel-tab", "unix"})
 _FIELD_SIZE: Final = 131072
 _INT_DIGITS: Final = 4300
@@ -75,17 +84,63 @@ def changed(names: set[str], location: Location | None, *, texts: bool, recursiv
     for top, setting, shown, is_changed in _SETTINGS:
         if top in tops and top in sys.modules and (texts or not shown) and is_changed():
             yield Effect("settings", setting, location, _SAYING)
+    for name in _filled(tops | {"copyreg"} if "copy" in tops else tops):
+        yield Effect("settings", name, location, _SAYING)
 
 
-def patched(thing: Any) -> str:
-    """The name of a function of the user's that stands in a class of a library; empty if there is none.
+def _filled(tops: set[str]) -> Iterator[str]:
+    """Tables of Python's modules into which functions of the user's were put, as `copyreg.pickle` does."""
+    for top in sorted(tops & sys.stdlib_module_names):
+        for name, table in vars(sys.modules.get(top, types)).items():
+            if type(table) is dict and not name.startswith("__") and any(map(_is_users_code, table.values())):
+                yield f"{top}.{name}"
+
+
+def _is_users_code(part: Any) -> bool:
+    return isinstance(part, FunctionType) and is_users(part.__code__)
+
+
+def patched(thing: type) -> str:
+    """The name of something of the user's that stands in a class of a library; empty if there is none.
 
     The workers load libraries from where they are installed, so they do not have it.
     """
-    for name, part in vars(thing).items():
-        if isinstance(part, FunctionType) and is_users(part.__code__):
-            return str(name)
-    return ""
+    return next((str(name) for name, part in vars(thing).items() if _holds_users(part)), "")
+
+
+def _holds_users(part: Any, depth: int = 3) -> bool:
+    """Whether a member of a class is the user's, or a property, a partial or the like that is made of such."""
+    if isinstance(part, FunctionType):
+        return is_users(part.__code__)
+    if isinstance(part, type):
+        return _is_in_users_file(part)
+    if isinstance(part, _MADE_OF):
+        inner = (getattr(part, name, None) for name in ("__func__", "fget", "fset", "func"))
+        return depth > 0 and any(_holds_users(found, depth - 1) for found in inner if found is not None)
+    return not isinstance(part, _PLAIN) and _is_in_users_file(type(part))
+
+
+def _is_in_users_file(kind: type) -> bool:
+    """Whether a class is from a module of the user's; what Cython makes says that it is from none."""
+    file = getattr(sys.modules.get(str(kind.__module__)), "__file__", None)
+    return file is not None and origins.of_file(file).kind == "user"
+
+
+def extensions(tops: set[str]) -> dict[str, str]:
+    """The attributes that the user has registered with data frames and their like, by name."""
+    return {
+        name: shown for top in sorted(tops & _REGISTERS.keys()) if top in sys.modules for name, shown in _added(top)
+    }
+
+
+def _added(top: str) -> Iterator[tuple[str, str]]:
+    for name in _REGISTERS[top]:
+        kind = getattr(sys.modules[top], name, object)
+        for attribute in getattr(kind, "_accessors", ()):
+            part = vars(kind).get(attribute)
+            held = [*getattr(part, "__dict__", {}).values()]
+            if any(isinstance(one, type) and _is_in_users_file(one) for one in held):
+                yield attribute, f"{top}.{name}.{attribute}"
 
 
 def is_users(code: CodeType) -> bool:

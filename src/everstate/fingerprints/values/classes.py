@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Attributes of a pydantic field that only describe it.
 _DESCRIBING: Final = ("title", "field_title_generator", "description", "examples", "deprecated", "json_schema_extra")
 
+#: Flags of types that `match` takes for sequences and mappings, which `ABC.register` sets.
+_MATCHED: Final = 1 << 5 | 1 << 6
 #: Members of classes whose annotations mean something.
 _ACTED_ON: Final = ("__dataclass_fields__", "__attrs_attrs__")
 
@@ -90,6 +92,9 @@ def _options(reach: Reach, kind: Any) -> Iterator[Tree]:
         yield _model(reach, kind)
     if "__attrs_attrs__" in vars(kind):
         yield ["attrs", [_attrs_field(reach, field) for field in vars(kind)["__attrs_attrs__"]]]
+        kept = members.kept_by_attrs(kind)
+        if kept:
+            yield ["kept by attrs", [[name, reach.value(part)] for name, part in kept]]
     if members.static(kind, "_is_runtime_protocol"):
         yield "checked at run time"
     generic = [base for base in vars(kind).get("__orig_bases__", ()) if _is_of_types(base)]
@@ -98,6 +103,13 @@ def _options(reach: Reach, kind: Any) -> Iterator[Tree]:
     registered = _registered(kind)
     if registered:
         yield ["registered", reach.unordered(kind, registered)]
+    yield from _matched(kind)
+
+
+def _matched(kind: Any) -> Iterator[Tree]:
+    """What `match` takes objects for, if that was said of the class itself."""
+    if kind.__flags__ & _MATCHED != (kind.__base__ or object).__flags__ & _MATCHED:
+        yield ["matched as", kind.__flags__ & _MATCHED]
 
 
 def _is_of_types(base: Any) -> bool:

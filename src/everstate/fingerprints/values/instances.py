@@ -31,6 +31,7 @@ def instance(reach: Reach, thing: Any) -> Tree:
     kind = type(thing)
     origin = origins.of_class(kind)
     if origin.kind == "user":
+        reach.keep(thing)
         return reach.define(thing, lambda: _users(reach, thing))
     if origin.package == "everstate" and kind.__module__.startswith("everstate.dsl"):
         raise reach.refused(

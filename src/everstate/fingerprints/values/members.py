@@ -76,6 +76,18 @@ def role(field: Any) -> str:
     return str(field._field_type)  # noqa: SLF001 - the only place that says it
 
 
+def kept_by_attrs(kind: type) -> list[tuple[str, Any]]:
+    """What attrs keeps in methods that it writes and in no field: hooks of attributes, cached properties."""
+    setter, getter = (vars(kind).get(name) for name in ("__setattr__", "__getattr__"))
+    found: list[tuple[str, Any]] = []
+    if isinstance(setter, types.FunctionType) and _is_written(kind, "__setattr__", setter):
+        told = inspect.getclosurevars(setter).nonlocals.get("sa_attrs", {})
+        found += [(f"{name} is set", hook) for name, (_, hook) in told.items()]
+    if isinstance(getter, types.FunctionType) and _is_written(kind, "__getattr__", getter):
+        found += list(getter.__globals__.get("cached_properties", {}).items())
+    return sorted(found, key=lambda part: part[0])
+
+
 def registry(kind: abc.ABCMeta) -> list[Any]:
     """References to the classes that were registered with an abstract one."""
     dump = getattr(abc, "_get_dump", None)

@@ -91,6 +91,7 @@ def _member(reach: Reach, thing: enum.Enum) -> Tree:
 
 
 def _bound(reach: Reach, thing: types.MethodType) -> Tree:
+    reach.call(thing.__name__)
     return ["method", reach.value(thing.__func__), reach.value(thing.__self__)]
 
 
