@@ -61,7 +61,11 @@ class Condition:
         try:
             held = known.select(PARTITION, OFFSET, self._expression.alias("$holds"))
         except pl.exceptions.PolarsError as error:
-            raise ConfigurationError(f"--where {self.text!r} cannot be evaluated: {error}", hint=_HINT) from error
+            # What follows the first line is Polars' own way to write the condition.
+            reason = str(error).partition("\n")[0]
+            raise ConfigurationError(
+                f"--where {self.text!r} cannot be evaluated: {reason}", hint=f"{self._texts(known)}{_HINT}"
+            ) from error
         if held.schema["$holds"] not in (pl.Boolean, pl.Null):
             raise ConfigurationError(
                 f"--where {self.text!r} is neither true nor false, but {held.schema['$holds']}", hint=_HINT
@@ -70,6 +74,12 @@ class Condition:
             pl.col(PARTITION).alias("partition"), pl.col(OFFSET).alias("offset")
         )
         return frame.join(places, on=["partition", "offset"], how="semi", maintain_order="left")
+
+    def _texts(self, frame: pl.DataFrame) -> str:
+        """Which of its fields are text: where some values are numbers and others are not, all are."""
+        texts = [name for name in dict.fromkeys(self._expression.meta.root_names()) if frame.schema[name] == pl.String]
+        verb = "is" if len(texts) == 1 else "are"
+        return f"{', '.join(texts)} {verb} text here, since not all values are numbers. " if texts else ""
 
     def _completed(self, frame: pl.DataFrame) -> pl.DataFrame:
         absent = [name for name in self._expression.meta.root_names() if name not in frame.columns]

@@ -161,7 +161,7 @@ class TopicNotFoundError(LogError, LookupError):
 
     def __init__(self, topic: str, *, location: Location | None = None, hint: str = "") -> None:
         self.topic = topic
-        hint = hint or f"Create it: everstate topic create {topic}"
+        hint = hint or f"See which there are: everstate topic list. Create it: everstate topic create {topic}"
         super().__init__(f"topic {topic!r} does not exist", location=location, hint=hint)
 
 

@@ -146,7 +146,13 @@ def writing(path: Path, types: Mapping[str, DataType]) -> Iterator[Writer]:
         # Not a private file, as the log's are: whoever asks for it decides who may read it.
         with part.open("wb") as file:
             writer = _WRITERS[path.suffix.lower()](file, types)
-            yield writer
+            try:
+                yield writer
+            except BaseException:
+                # What is given up is closed, too: later it would find its file closed, and say so on the terminal.
+                with contextlib.suppress(Exception):
+                    writer.close()
+                raise
             writer.close()
             file.flush()
             os.fsync(file.fileno())

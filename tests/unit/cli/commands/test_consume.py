@@ -133,6 +133,14 @@ def test_consume_where_that_is_no_condition_is_named(sales, condition, message):
     assert refused.value.hint
 
 
+def test_consume_where_number_meets_a_field_that_is_text_is_told_in_words(sales):
+    sales("produce", "sales", "--key", "o9", stdin='{"amount": "much"}\n')
+    with pytest.raises(ConfigurationError, match="cannot compare string with numeric type") as refused:
+        sales("consume", "sales", "--where", "amount > 100")
+    assert "col(" not in str(refused.value)
+    assert refused.value.hint.startswith("amount is text here, since not all values are numbers. Write it as in SQL")
+
+
 def test_consume_fields_are_those_of_the_values(sales):
     result = sales("consume", "sales", "--fields", "amount, wrong", "--json", "--key", "o1")
     assert [json.loads(line)["value"] for line in result.stdout.splitlines()] == [{"amount": 5}, {"amount": 200}]
