@@ -28,6 +28,16 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator
         yield "  ".join(cells).rstrip()
 
 
+def at_most(exact: int | None, most: int) -> int | str:
+    """A number of records for a column; where nobody counts them, how many there are at the most.
+
+    Example:
+        >>> at_most(7, 9), at_most(None, 9)
+        (7, 'at most 9')
+    """
+    return f"at most {most}" if exact is None else exact
+
+
 def size(count: int) -> str:
     """A number of bytes for people.
 

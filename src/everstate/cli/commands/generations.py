@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from everstate.cli.columns import aligned, size
+from everstate.cli.columns import aligned, at_most, size
 from everstate.cli.option_groups import grouped
 from everstate.cli.service_options import AsJson, ServiceFile, ServiceOptions, existing_log
 
@@ -61,8 +61,8 @@ def _table(found: Inventory) -> list[str]:
             entry.fingerprint[:_SHORT],
             entry.shards,
             size(entry.state_bytes),
-            size(entry.topic_bytes),
-            entry.records,
+            "unknown" if entry.topic_bytes is None else size(entry.topic_bytes),
+            at_most(entry.records, entry.most_records),
         ]
         for entry in found.entries
     ]

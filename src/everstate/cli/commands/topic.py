@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from everstate.cli.columns import aligned, size
+from everstate.cli.columns import aligned, at_most, size
 from everstate.cli.help_pages import Commands
 from everstate.cli.log_option import LogOption, open_existing, open_new
 from everstate.errors import LogError
@@ -65,7 +65,16 @@ def list_topics(*, as_json: JsonOption = False, log: LogOption = None) -> None:
         for info in found:
             typer.echo(_json(info))
     elif found:
-        rows = [[info.name, info.config.partitions, _number(info), _size(info), _kind(info.config)] for info in found]
+        rows = [
+            [
+                info.name,
+                info.config.partitions,
+                at_most(info.records, info.most_records),
+                _size(info),
+                _kind(info.config),
+            ]
+            for info in found
+        ]
         for line in aligned(["TOPIC", "PARTITIONS", "RECORDS", "SIZE", "KEEPS"], rows):
             typer.echo(line)
     else:
@@ -124,11 +133,6 @@ def delete(
 def _count(info: TopicInfo) -> str:
     """How many records; where nobody counts them, how many offsets there are for them."""
     return ("" if info.records is not None else "at most ") + counted(info.most_records, "record")
-
-
-def _number(info: TopicInfo) -> int | str:
-    """The same for a column, which aligns numbers to the right."""
-    return info.most_records if info.records is not None else f"at most {info.most_records}"
 
 
 def _size(info: TopicInfo) -> str:

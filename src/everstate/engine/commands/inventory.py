@@ -29,7 +29,9 @@ class Entry:
         shards: How many it has.
         state_bytes: Size of its folder.
         topic_bytes: Size of the topics with its results: the output's own for the active one, hidden ones for others.
-        records: How many records its table or stream has there.
+            None where the log does not say.
+        records: How many records its table or stream has there; None where nobody counts them.
+        most_records: How many there are at the most.
     """
 
     output: str
@@ -39,8 +41,9 @@ class Entry:
     fingerprint: str
     shards: int
     state_bytes: int
-    topic_bytes: int
-    records: int
+    topic_bytes: int | None
+    records: int | None
+    most_records: int
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ def _entry(output: str, generation: Generation, site: Site) -> Entry:
     table = output if active else own_topic(service, output, generation)
     letters = dead_letter_topic(output) if active else own_dead_letters(service, output, generation)
     sizes = {topic: site.log.describe(topic) for topic in (table, letters) if site.log.has_topic(topic)}
+    there = sizes.get(table)
+    known = [info.size_bytes for info in sizes.values() if info.size_bytes is not None]
     return Entry(
         output=output,
         number=generation.number,
@@ -84,6 +89,7 @@ def _entry(output: str, generation: Generation, site: Site) -> Entry:
         fingerprint=generation.fingerprint,
         shards=generation.shards,
         state_bytes=site.folder(output, generation).size(),
-        topic_bytes=sum(info.size_bytes or 0 for info in sizes.values()),
-        records=sizes[table].most_records if table in sizes else 0,
+        topic_bytes=sum(known) if len(known) == len(sizes) else None,
+        records=0 if there is None else there.records,
+        most_records=0 if there is None else there.most_records,
     )

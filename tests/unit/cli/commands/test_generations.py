@@ -6,7 +6,9 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
+from everstate.cli.commands import generations
 from everstate.cli.main import app
+from everstate.engine.commands.inventory import Entry, Inventory
 from everstate.errors import ConfigurationError, GenerationError, LeaseHeldError
 from everstate.generations.generation import Status, build_lease
 from everstate.generations.registry import Registry
@@ -47,6 +49,18 @@ def statuses(log):
 
 def test_generations_of_a_service_that_was_never_deployed_say_so(log, file):
     assert run("generations", file) == "Service shop has not been deployed on this log.\n"
+
+
+def test_generations_on_a_log_that_counts_nothing_show_what_there_is_at_the_most():
+    known = {"output": "totals", "status": "active", "since_ms": 0, "fingerprint": "f", "shards": 1, "state_bytes": 10}
+    sizes = (
+        {"topic_bytes": 20, "records": 3, "most_records": 3},
+        {"topic_bytes": None, "records": None, "most_records": 9},
+    )
+    entries = tuple(Entry(number=number, **known, **more) for number, more in enumerate(sizes))
+    _, counted, uncounted = generations._table(Inventory(entries, {}))
+    assert counted.split()[-3:] == ["20", "B", "3"]
+    assert uncounted.split()[-4:] == ["unknown", "at", "most", "9"]
 
 
 def test_generations_show_status_and_size_of_each(log, file):
