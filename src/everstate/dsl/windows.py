@@ -152,6 +152,12 @@ def duration(name: str, given: object, location: Location | None, *, least: int 
             location=location,
             hint=f"Write a shorter time, such as {name}='36500d' for a hundred years.",
         )
+    if length == 0 and least > 0:
+        raise DefinitionError(
+            f"{name}={shown(given)} is no time at all",
+            location=location,
+            hint=f"Write a longer one, such as {name}='5m' or '500ms'.",
+        )
     if length < least:
         raise DefinitionError(
             f"{name}={shown(given)} is not a duration",
