@@ -196,7 +196,7 @@ class World:
             assert self.published() == Counter(shop.even(self.sent))
         self.check_always()
         registry = Registry(self.log, SERVICE)
-        for output, history in registry.histories().items():
+        for output, history in registry.generations().items():
             assert history.building is None
             active = [g for g in history.generations if g.status is Status.ACTIVE]
             assert len(active) == (output in version.outputs), "one is active, or none of an output that is gone"

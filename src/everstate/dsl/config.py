@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import ConfigurationError, secrets
-from everstate.project.config_values import config_values
+from everstate.project.config_values import config_values, truth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 #: What `--set` and `--config` gave, while the user's file is loaded.
 OVERRIDES: Final[ContextVar[Mapping[str, object] | None]] = ContextVar("everstate_config", default=None)
-
-_TRUE: Final = frozenset({"1", "true", "yes", "on"})
-_FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
 def lookup(name: str, default: str | float, location: Location | None) -> Any:
@@ -43,7 +40,7 @@ def lookup(name: str, default: str | float, location: Location | None) -> Any:
 def _typed(name: str, given: Any, default: str | float, origin: str, location: Location | None) -> Any:
     kind = type(default)
     try:
-        return {bool: _boolean, int: _integer}.get(kind, kind)(given)
+        return {bool: truth, int: _integer}.get(kind, kind)(given)
     except (TypeError, ValueError):
         raise ConfigurationError(
             f"configuration {name!r}: {secrets.shown(name, given)} from {origin} is not {_noun(kind)}",
@@ -54,15 +51,6 @@ def _typed(name: str, given: Any, default: str | float, origin: str, location: L
 
 def _example(name: str, default: object) -> str:
     return secrets.MASK if secrets.is_secret(name) else secrets.masked(json.dumps(default))
-
-
-def _boolean(given: object) -> bool:
-    if isinstance(given, bool):
-        return given
-    text = str(given).lower()
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    raise ValueError(given)
 
 
 def _integer(given: Any) -> int:

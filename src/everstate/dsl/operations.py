@@ -236,12 +236,6 @@ def _refuse_changed_key(
             )
 
 
-def _gives_plainly(expression: pl.Expr, name: str) -> bool:
-    if expression.meta.is_column():
-        return expression.meta.output_name() == name
-    return expression.meta.is_column_selection()
-
-
 def mapped(node: Node, fn: Callable[..., Any], schema: object | None, location: Location | None) -> Map:
     """`map`: a function on each row; the key stays."""
     checked = function(fn, "map(row)", location)

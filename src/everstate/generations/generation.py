@@ -62,7 +62,6 @@ class Generation:
         initial: Where in its sources it began.
         code: Digest of the archived output in its state folder.
         policy: What happens to records that cannot be processed.
-        open_from: The first micro-batch that is published; None as long as none is.
         was_active: It has been on the topic before, so its table is kept with it.
         missing: What its sources had lost when it was planned, and it does without.
         rate: Records a second of its recalculation; 0 if it is not known.
@@ -81,7 +80,6 @@ class Generation:
     initial: Vector
     code: str
     policy: str
-    open_from: int | None = None
     was_active: bool = False
     missing: Gaps = field(default_factory=dict)
     rate: float = 0.0
@@ -129,7 +127,7 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
-class History:
+class OutputGenerations:
     """The generations of one output, oldest first.
 
     Attributes:
@@ -171,14 +169,14 @@ class History:
         """The generation of that number."""
         return next((g for g in self.generations if g.number == number), None)
 
-    def having(self, generation: Generation, *events: Event) -> History:
+    def having(self, generation: Generation, *events: Event) -> OutputGenerations:
         """With a new or changed generation."""
         others = [g for g in self.generations if g.number != generation.number]
         generations = tuple(sorted([*others, generation], key=lambda g: g.number))
         following = max(self.next_number, generation.number + 1)
         return replace(self, generations=generations, next_number=following, audit=(*self.audit, *events))
 
-    def without(self, number: int) -> History:
+    def without(self, number: int) -> OutputGenerations:
         """With a generation forgotten, after its state has been deleted."""
         return replace(self, generations=tuple(g for g in self.generations if g.number != number))
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import LogError, formats
-from everstate.generations.generation import Event, Generation, History, Status
+from everstate.generations.generation import Event, Generation, OutputGenerations, Status
 from everstate.log import vectors
 from everstate.log.archive.archive import gaps_from
 from everstate.log.crash import crash_point
@@ -32,6 +32,8 @@ _PREFIX: Final = "generations/"
 _AUDIT: Final = "audit/"
 #: So many entries of the audit record share a document: one that held all would be written whole at every step.
 _EVENTS: Final = 100
+#: Earlier versions have written them of a generation; nothing goes by them.
+_GONE: Final = frozenset({"open_from"})
 
 
 class Registry:
@@ -46,38 +48,38 @@ class Registry:
         self._log = log
         self.service = service
 
-    def histories(self) -> dict[str, History]:
+    def generations(self) -> dict[str, OutputGenerations]:
         """All outputs that the service has or has had."""
         found = self._log.metas(self.service, _PREFIX)
         return {name.removeprefix(_PREFIX): from_json(text) for name, text in found.items()}
 
-    def read(self, output: str) -> History:
+    def read(self, output: str) -> OutputGenerations:
         """The generations of an output; none if it has none yet."""
         text = self._log.get_meta(self.service, document(output))
-        return History(output=output) if text is None else from_json(text)
+        return OutputGenerations(output=output) if text is None else from_json(text)
 
     def audit(self, output: str) -> tuple[Event, ...]:
         """All that has happened to an output, oldest first."""
-        history = self.read(output)
+        versions = self.read(output)
         parts = self._log.metas(self.service, f"{_AUDIT}{output}/")
-        # A part that the history still holds itself was left by a process that was killed before it said so.
-        older = [text for name, text in sorted(parts.items()) if int(name.rpartition("/")[2]) < history.archived]
-        return (*(event for text in older for event in _events(json.loads(text))), *history.audit)
+        # A part that the document still holds itself was left by a process that was killed before it said so.
+        older = [text for name, text in sorted(parts.items()) if int(name.rpartition("/")[2]) < versions.archived]
+        return (*(event for text in older for event in _events(json.loads(text))), *versions.audit)
 
-    def _archive(self, history: History, leases: Sequence[Lease]) -> History:
+    def _archive(self, versions: OutputGenerations, leases: Sequence[Lease]) -> OutputGenerations:
         """Move the oldest entries of the audit record to documents of their own."""
-        while len(history.audit) >= 2 * _EVENTS:
-            name = f"{_AUDIT}{history.output}/{history.archived:09d}"
-            text = json.dumps([asdict(event) for event in history.audit[:_EVENTS]])
+        while len(versions.audit) >= 2 * _EVENTS:
+            name = f"{_AUDIT}{versions.output}/{versions.archived:09d}"
+            text = json.dumps([asdict(event) for event in versions.audit[:_EVENTS]])
             self._log.set_meta(self.service, name, text, leases=leases)
-            history = replace(history, audit=history.audit[_EVENTS:], archived=history.archived + _EVENTS)
-        return history
+            versions = replace(versions, audit=versions.audit[_EVENTS:], archived=versions.archived + _EVENTS)
+        return versions
 
-    def write(self, history: History, leases: Sequence[Lease], *, step: str) -> None:
+    def write(self, versions: OutputGenerations, leases: Sequence[Lease], *, step: str) -> None:
         """Store the generations of an output.
 
         Args:
-            history: The generations.
+            versions: The generations.
             leases: Those under which the step is taken.
             step: Its name among the crash points.
 
@@ -85,8 +87,8 @@ class Registry:
             FencedError: If another process has taken one of the leases.
         """
         crash_point(f"registry.{step}.before")
-        kept = self._archive(history, leases)
-        self._log.set_meta(self.service, document(history.output), to_json(kept), leases=leases)
+        kept = self._archive(versions, leases)
+        self._log.set_meta(self.service, document(versions.output), to_json(kept), leases=leases)
         crash_point(f"registry.{step}.after")
 
 
@@ -95,12 +97,12 @@ def document(output: str) -> str:
     return _PREFIX + output
 
 
-def to_json(history: History) -> str:
+def to_json(versions: OutputGenerations) -> str:
     """As text that `from_json` reads."""
-    return json.dumps({formats.KEY: FORMAT, **asdict(history)}, sort_keys=True)
+    return json.dumps({formats.KEY: FORMAT, **asdict(versions)}, sort_keys=True)
 
 
-def from_json(text: str) -> History:
+def from_json(text: str) -> OutputGenerations:
     """From the text of `to_json`.
 
     Raises:
@@ -111,7 +113,7 @@ def from_json(text: str) -> History:
         generations = [
             Generation(
                 **{
-                    **g,
+                    **{name: value for name, value in g.items() if name not in _GONE},
                     "status": Status(g["status"]),
                     "initial": vectors.from_offsets(g["initial"]),
                     "missing": gaps_from(g.get("missing", {})),
@@ -120,7 +122,7 @@ def from_json(text: str) -> History:
             )
             for g in known["generations"]
         ]
-        return History(**{**known, "generations": tuple(generations), "audit": _events(known["audit"])})
+        return OutputGenerations(**{**known, "generations": tuple(generations), "audit": _events(known["audit"])})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LogError(
             f"the registry of generations is damaged: {error}", hint="Restore the log's folder from a backup."

@@ -18,7 +18,7 @@ from everstate.schema.topic_names import dead_letter_topic
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from everstate.generations.generation import Generation, History
+    from everstate.generations.generation import Generation, OutputGenerations
     from everstate.log.descriptions import Vector
     from everstate.log.protocol import Log
 
@@ -138,18 +138,18 @@ def status(log: Log, service: str) -> ServiceStatus:
     if builder is not None and (not builder.alive or (process is not None and builder.pid == process.pid)):
         builder = None
     rates = report.get("outputs", {}) if process is not None and process.alive else {}
-    histories = Registry(log, service).histories()
+    generations = Registry(log, service).generations()
     outputs = [
-        _output(log, service, history, _rate(rates, name), _rate(building.get("builds", {}), name), now)
-        for name, history in sorted(histories.items())
-        if history.active is not None or history.building is not None
+        _output(log, service, versions, _rate(rates, name), _rate(building.get("builds", {}), name), now)
+        for name, versions in sorted(generations.items())
+        if versions.active is not None or versions.building is not None
     ]
     return ServiceStatus(service=service, at_ms=now, process=process, builder=builder, outputs=tuple(outputs))
 
 
 def deployed(log: Log) -> list[str]:
     """The services of a log that have outputs."""
-    return [service for service in log.services() if Registry(log, service).histories()]
+    return [service for service in log.services() if Registry(log, service).generations()]
 
 
 def _process(log: Log, service: str, lease: str, now: int) -> tuple[ProcessStatus | None, dict[str, Any]]:
@@ -180,12 +180,12 @@ def _rate(known: Any, name: str) -> float | None:
 
 
 def _output(
-    log: Log, service: str, history: History, rate: float | None, building: float | None, now: int
+    log: Log, service: str, versions: OutputGenerations, rate: float | None, building: float | None, now: int
 ) -> OutputStatus:
-    active, output = history.active, history.output
+    active, output = versions.active, versions.output
     last = log.last_commit(service, output)
     position = last.end if last is not None else active.initial if active is not None else {}
-    ends = _ends(log, source_topics(history)) if active is not None else {}
+    ends = _ends(log, source_topics(versions)) if active is not None else {}
     letters = dead_letter_topic(output)
     return OutputStatus(
         output=output,
@@ -196,15 +196,17 @@ def _output(
         batch_records=0 if last is None else vectors.lag(last.start, last.end),
         rate=rate,
         dead_letters=log.describe(letters).most_records if log.has_topic(letters) else 0,
-        build=None if history.building is None else _build(log, service, history, history.building, building),
+        build=None if versions.building is None else _build(log, service, versions, versions.building, building),
         waits_for=None if last is None else waits_for(last.times),
     )
 
 
-def _build(log: Log, service: str, history: History, generation: Generation, rate: float | None) -> BuildStatus:
-    last = log.last_commit(service, history.output, generation.name)
+def _build(
+    log: Log, service: str, versions: OutputGenerations, generation: Generation, rate: float | None
+) -> BuildStatus:
+    last = log.last_commit(service, versions.output, generation.name)
     position = generation.initial if last is None else last.end
-    topics = set(generation.initial) or source_topics(history)
+    topics = set(generation.initial) or source_topics(versions)
     return BuildStatus(
         generation=generation.number,
         status=str(generation.status),

@@ -10,7 +10,7 @@ from everstate.generations.registry import Registry
 from everstate.schema.topic_names import dead_letter_topic
 
 if TYPE_CHECKING:
-    from everstate.generations.generation import History
+    from everstate.generations.generation import OutputGenerations
     from everstate.log.protocol import Log
 
 
@@ -36,24 +36,24 @@ def uses(log: Log, topic: str) -> list[Use]:
     """The outputs of deployed services that read or write a topic, those that write it first."""
     found = []
     for service in log.services():
-        for output, history in Registry(log, service).histories().items():
-            deployed = history.active is not None or history.building is not None
-            if deployed and topic in _written(history):
+        for output, versions in Registry(log, service).generations().items():
+            deployed = versions.active is not None or versions.building is not None
+            if deployed and topic in _written(versions):
                 found.append(Use(service, output, writes=True))
-            elif topic in source_topics(history):
+            elif topic in source_topics(versions):
                 found.append(Use(service, output, writes=False))
     return sorted(found, key=lambda use: (not use.writes, use.service, use.output))
 
 
-def source_topics(history: History) -> frozenset[str]:
+def source_topics(versions: OutputGenerations) -> frozenset[str]:
     """The topics that the versions of an output read that are active or being built."""
-    deployed = [generation for generation in (history.active, history.building) if generation is not None]
+    deployed = [generation for generation in (versions.active, versions.building) if generation is not None]
     named = {topic for generation in deployed for topic in (*generation.initial, *generation.topics)}
-    return frozenset(named - _written(history))
+    return frozenset(named - _written(versions))
 
 
-def _written(history: History) -> set[str]:
+def _written(versions: OutputGenerations) -> set[str]:
     """The topics that those versions write."""
-    deployed = [generation for generation in (history.active, history.building) if generation is not None]
+    deployed = [generation for generation in (versions.active, versions.building) if generation is not None]
     sides = {topic for generation in deployed for topic in UnitPrint.from_json(generation.description).sides}
-    return {history.output, dead_letter_topic(history.output), *sides}
+    return {versions.output, dead_letter_topic(versions.output), *sides}

@@ -22,6 +22,9 @@ CONTRIBUTION: Final = "$ck"
 #: True where a record deletes the row of its key in a table.
 TOMBSTONE: Final = "$tombstone"
 
+#: How many contributions a stored group has.
+COUNT: Final = "$n"
+
 #: Columns that every rows frame has, with their types.
 SYSTEM: Final[dict[str, pl.DataType]] = {
     KEY: pl.Binary(),

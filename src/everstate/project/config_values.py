@@ -6,13 +6,16 @@ import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import ConfigurationError
 from everstate.project.project_file import CONFIG, Project, current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_TRUE: Final = frozenset({"1", "true", "yes", "on"})
+_FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,22 @@ def config_values() -> ConfigValues:
             f"there is no file {given}", "Write it, or correct the path, which is relative to this file.", CONFIG
         )
     return ConfigValues(read_values(given), project, given)
+
+
+def truth(given: object) -> bool:
+    """True or false, as people write them.
+
+    Raises:
+        ValueError: If it is neither.
+
+    Example:
+        >>> truth("yes"), truth("Off"), truth(True)
+        (True, False, True)
+    """
+    text = str(given).lower()
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise ValueError(given)
 
 
 def read_values(file: Path) -> dict[str, object]:

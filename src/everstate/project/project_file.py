@@ -25,6 +25,8 @@ _TABLE: Final = ("tool", "everstate")
 LOG: Final = "log"
 SERVICES: Final = "services"
 CONFIG: Final = "config"
+#: The folder of the embedded log, where nothing else is said.
+DEFAULT_LOG: Final = ".everstate"
 _PATHS: Final = frozenset({LOG, "state_dir", "scratch_dir"})
 
 

@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from everstate.errors import FencedError, GenerationError, LogError
-from everstate.generations.generation import Generation, History, Status, own_dead_letters, own_topic, own_topics
+from everstate.generations.generation import (
+    Generation,
+    OutputGenerations,
+    Status,
+    own_dead_letters,
+    own_topic,
+    own_topics,
+)
 from everstate.generations.registry import Registry, event, from_json, to_json
 from everstate.log.opening import open_log
 from everstate.schema.topic_names import check_topic_name, is_internal
@@ -26,21 +33,21 @@ def test_generation_goes_through_its_life_and_no_step_back():
         again.to(Status.DISCARDED, now_ms=9).to(Status.READY, now_ms=10)
 
 
-def test_history_names_the_active_the_building_and_the_youngest_retired():
+def test_generations_of_an_output_name_the_active_the_building_and_the_youngest_retired():
     retired = [generation(n, Status.RETIRED, changed_ms=n) for n in (1, 2)]
-    history = History(output="out")
+    versions = OutputGenerations(output="out")
     for each in [*retired, generation(3, Status.ACTIVE), generation(4, Status.READY)]:
-        history = history.having(each, event(each, "because"))
-    assert (history.active.number, history.building.number, history.next_number) == (3, 4, 5)
-    assert [g.number for g in history.retired] == [2, 1]
-    assert history.without(4).building is None
-    assert history.without(4).next_number == 5
-    assert [entry.why for entry in history.audit] == ["because"] * 4
+        versions = versions.having(each, event(each, "because"))
+    assert (versions.active.number, versions.building.number, versions.next_number) == (3, 4, 5)
+    assert [g.number for g in versions.retired] == [2, 1]
+    assert versions.without(4).building is None
+    assert versions.without(4).next_number == 5
+    assert [entry.why for entry in versions.audit] == ["because"] * 4
 
 
-def test_history_survives_being_written():
-    history = History(output="out").having(generation(open_from=3), event(generation(), "x", {"new": 1}))
-    assert from_json(to_json(history)) == history
+def test_generations_of_an_output_survive_being_written():
+    versions = OutputGenerations(output="out").having(generation(rate=3.0), event(generation(), "x", {"new": 1}))
+    assert from_json(to_json(versions)) == versions
     with pytest.raises(LogError, match="registry of generations is damaged"):
         from_json("{}")
 
@@ -62,22 +69,22 @@ def test_own_topics_of_an_output_are_found_among_all_with_their_generation():
     assert own_topics("s", "o", [*names, *others]) == {names[0]: 12, names[1]: 3}
 
 
-def test_history_knows_the_numbers_of_generations_that_were_forgotten():
-    history = History(output="out")
+def test_generations_of_an_output_know_the_numbers_of_generations_that_were_forgotten():
+    versions = OutputGenerations(output="out")
     for number in (1, 2, 4):
-        history = history.having(generation(number))
-    assert history.without(2).forgotten == {2, 3}
+        versions = versions.having(generation(number))
+    assert versions.without(2).forgotten == {2, 3}
 
 
 def test_registry_is_written_only_under_the_lease(tmp_path):
     log = open_log(tmp_path / "log")
     registry = Registry(log, "svc")
     lease = log.acquire("svc:build")
-    history = registry.read("out").having(generation())
-    registry.write(history, [lease], step="planned")
-    assert registry.histories() == {"out": history}
+    versions = registry.read("out").having(generation())
+    registry.write(versions, [lease], step="planned")
+    assert registry.generations() == {"out": versions}
     log.acquire("svc:build", take_over=True)
     with pytest.raises(FencedError):
-        registry.write(history.without(1), [lease], step="planned")
-    assert registry.read("out") == history
+        registry.write(versions.without(1), [lease], step="planned")
+    assert registry.read("out") == versions
     log.close()

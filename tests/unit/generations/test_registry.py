@@ -8,7 +8,7 @@ import pytest
 from everstate.errors import LogError
 from everstate.fingerprints.prints import Column, NodePrint, Part, Setting, UnitPrint
 from everstate.generations import registry as registries
-from everstate.generations.generation import Event, Generation, History
+from everstate.generations.generation import Event, Generation, OutputGenerations
 from everstate.generations.registry import FORMAT, Registry, document, to_json
 from everstate.log import EmbeddedLog
 
@@ -34,18 +34,18 @@ def numbers(registry):
 def test_audit_of_many_steps_is_complete_and_no_document_grows(log):
     registry = Registry(log, "shop")
     for number in range(123):
-        history = registry.read("totals")
-        step = History(output="totals", audit=(*history.audit, event(number)), archived=history.archived)
+        versions = registry.read("totals")
+        step = OutputGenerations(output="totals", audit=(*versions.audit, event(number)), archived=versions.archived)
         registry.write(step, (), step="planned")
         assert numbers(registry) == list(range(number + 1))
     sizes = [len(text) for text in log.metas("shop").values()]
-    assert max(sizes) < 12 * len(to_json(History(output="totals", audit=(event(100),))))
-    assert list(registry.histories()) == ["totals"]
+    assert max(sizes) < 12 * len(to_json(OutputGenerations(output="totals", audit=(event(100),))))
+    assert list(registry.generations()) == ["totals"]
 
 
 def test_audit_of_a_step_that_was_killed_half_way_names_nothing_twice(log):
     registry = Registry(log, "shop")
-    whole = History(output="totals", audit=tuple(event(number) for number in range(20)))
+    whole = OutputGenerations(output="totals", audit=tuple(event(number) for number in range(20)))
     registry.write(whole, (), step="planned")
     # A cutover stores what its process holds, which may be from before the entries were moved.
     log.set_meta("shop", document("totals"), to_json(whole))
@@ -56,7 +56,7 @@ def test_audit_of_a_step_that_was_killed_half_way_names_nothing_twice(log):
 
 
 def test_registry_of_a_newer_version_is_refused_by_name(log):
-    known = json.loads(to_json(History(output="totals")))
+    known = json.loads(to_json(OutputGenerations(output="totals")))
     log.set_meta("shop", document("totals"), json.dumps({**known, "format": FORMAT + 1, "unheard_of": 1}))
     with pytest.raises(LogError, match=f"the registry of generations has format {FORMAT + 1}; this version") as caught:
         Registry(log, "shop").read("totals")
@@ -71,19 +71,19 @@ def test_registry_that_is_no_such_document_is_damaged(log, text):
 
 
 def test_registry_without_a_number_is_of_the_first_format(log):
-    known = json.loads(to_json(History(output="totals", next_number=7)))
+    known = json.loads(to_json(OutputGenerations(output="totals", next_number=7)))
     log.set_meta("shop", document("totals"), json.dumps({name: known[name] for name in known if name != "format"}))
     assert Registry(log, "shop").read("totals").next_number == 7
 
 
 def test_registry_with_other_fields_needs_another_format():
-    kinds = (History, Generation, Event, UnitPrint, NodePrint, Part, Column, Setting)
+    kinds = (OutputGenerations, Generation, Event, UnitPrint, NodePrint, Part, Column, Setting)
     stored = {kind.__name__: [each.name for each in fields(kind)] for kind in kinds}
     assert FORMAT == 1
     assert stored == {
-        "History": ["output", "generations", "next_number", "audit", "archived"],
+        "OutputGenerations": ["output", "generations", "next_number", "audit", "archived"],
         "Generation": [
-            *("number", "status", "fingerprint", "description", "shards", "initial", "code", "policy", "open_from"),
+            *("number", "status", "fingerprint", "description", "shards", "initial", "code", "policy"),
             *("was_active", "missing", "rate", "topics", "begins", "missed", "created_ms", "changed_ms"),
         ],
         "Event": ["at_ms", "generation", "what", "who", "why", "counts"],

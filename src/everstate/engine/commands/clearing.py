@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from everstate.engine.jvm.reports import REPORTS
 from everstate.generations.deploy.settings import Settings, log_address
-from everstate.generations.generation import Event, History, build_lease, own_topics
+from everstate.generations.generation import Event, OutputGenerations, build_lease, own_topics
 from everstate.generations.registry import Registry, now_ms
 from everstate.generations.state.belonging import forget_log
 from everstate.generations.state.folder import SPARK_STEPS, STAGING, service_folder
@@ -53,12 +53,12 @@ def clear_state(service: Service, *, log: str | Path | None = None, state_dir: s
 
 def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]:
     registry = Registry(log, service)
-    for output, history in registry.histories().items():
-        numbers = {generation.number for generation in history.generations}
+    for output, versions in registry.generations().items():
+        numbers = {generation.number for generation in versions.generations}
         known = own_topics(service, output, log.topics(internal=True))
         own = [topic for topic, number in known.items() if number in numbers]
         # In this order a crash leaves either the old state, or none and the knowledge of how far it had come.
-        registry.write(_cleared(history), leases, step="discarded")
+        registry.write(_cleared(versions), leases, step="discarded")
         for topic in own:
             if log.has_topic(topic):
                 log.delete_topic(topic)
@@ -73,7 +73,7 @@ def _clear(service: str, log: Log, home: Path, leases: list[Lease]) -> list[str]
     return cleared
 
 
-def _cleared(history: History) -> History:
-    active = history.active
+def _cleared(versions: OutputGenerations) -> OutputGenerations:
+    active = versions.active
     entry = Event(at_ms=now_ms(), generation=active.number if active else 0, what="cleared", who="everstate clear")
-    return replace(history, generations=(), audit=(*history.audit, entry))
+    return replace(versions, generations=(), audit=(*versions.audit, entry))

@@ -54,11 +54,11 @@ def discard(
 
 
 def _found(site: Site, output: str, number: int | None, file: str) -> Generation:
-    histories = site.registry.histories()
-    if output not in histories:
-        raise GenerationError(f"there is no output {output!r}", hint=f"There are: {', '.join(histories) or 'none'}.")
-    history = histories[output]
-    generation = history.building if number is None else history.numbered(number)
+    generations = site.registry.generations()
+    if output not in generations:
+        raise GenerationError(f"there is no output {output!r}", hint=f"There are: {', '.join(generations) or 'none'}.")
+    versions = generations[output]
+    generation = versions.building if number is None else versions.numbered(number)
     if generation is None:
         what = "no generation is being built" if number is None else f"there is no generation {number}"
         raise GenerationError(f"{what} for output {output!r}", hint=f"See them: everstate generations {file}")

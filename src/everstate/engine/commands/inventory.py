@@ -68,9 +68,9 @@ def inventory(service: Service, **given: Unpack[RunOptions]) -> Inventory:
     """
     with SparkRun(service, **given) as run:
         site = run.site
-        histories = dict(sorted(site.registry.histories().items()))
-        entries = [_entry(name, generation, site) for name, h in histories.items() for generation in h.generations]
-        return Inventory(tuple(entries), {name: site.registry.audit(name) for name in histories})
+        generations = dict(sorted(site.registry.generations().items()))
+        entries = [_entry(name, generation, site) for name, h in generations.items() for generation in h.generations]
+        return Inventory(tuple(entries), {name: site.registry.audit(name) for name in generations})
 
 
 def _entry(output: str, generation: Generation, site: Site) -> Entry:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from everstate.generations.deploy.options import RunOptions
     from everstate.generations.deploy.run import Run
     from everstate.generations.deploy.site import Site
-    from everstate.generations.generation import Generation, History
+    from everstate.generations.generation import Generation, OutputGenerations
     from everstate.plan.differences import Difference
     from everstate.topology.unit import Unit
 
@@ -102,26 +102,26 @@ def roll_back(
 
 def _plan(run: Run, outputs: Sequence[str], to: int | None) -> Planned:
     site = run.site
-    histories = site.registry.histories()
-    targets = {output: _target(histories[output], to) for output in _chosen(histories, outputs, to)}
+    generations = site.registry.generations()
+    targets = {output: _target(generations[output], to) for output in _chosen(generations, outputs, to)}
     units = {output: _unit(output, generation, site) for output, generation in targets.items()}
     order = levels(list(units.values()))
-    actions = tuple(_action(histories[output], targets[output], units[output], site) for output in order)
+    actions = tuple(_action(generations[output], targets[output], units[output], site) for output in order)
     return Planned(
         plan=Plan(run.service.name, actions, run.wishes.options(None)),
         units={output: units[output] for output in order},
         prints={output: UnitPrint.from_json(targets[output].description) for output in order},
-        histories=histories,
+        generations=generations,
         policy=run.service.on_error,
     )
 
 
-def _chosen(histories: dict[str, History], outputs: Sequence[str], to: int | None) -> list[str]:
-    possible = sorted(output for output, history in histories.items() if _kept(history))
+def _chosen(generations: dict[str, OutputGenerations], outputs: Sequence[str], to: int | None) -> list[str]:
+    possible = sorted(output for output, versions in generations.items() if _kept(versions))
     for output in outputs:
-        if output not in histories:
+        if output not in generations:
             raise GenerationError(
-                f"there is no output {output!r}", hint=f"There are: {', '.join(histories) or 'none'}."
+                f"there is no output {output!r}", hint=f"There are: {', '.join(generations) or 'none'}."
             )
         if output not in possible:
             raise GenerationError(
@@ -140,21 +140,21 @@ def _chosen(histories: dict[str, History], outputs: Sequence[str], to: int | Non
     return chosen
 
 
-def _kept(history: History) -> list[Generation]:
+def _kept(versions: OutputGenerations) -> list[Generation]:
     """What an output can go back to, the youngest first; a rollback that was interrupted comes before all."""
-    if history.active is None:
+    if versions.active is None:
         return []  # it is no longer declared: only a version that declares it again brings it back
-    building = [g for g in history.generations if g.status in BUILDING and g.was_active]
-    return [*building, *history.retired]
+    building = [g for g in versions.generations if g.status in BUILDING and g.was_active]
+    return [*building, *versions.retired]
 
 
-def _target(history: History, to: int | None) -> Generation:
-    kept = _kept(history)
+def _target(versions: OutputGenerations, to: int | None) -> Generation:
+    kept = _kept(versions)
     found = kept[0] if to is None else next((generation for generation in kept if generation.number == to), None)
     if found is None:
         numbers = ", ".join(str(generation.number) for generation in kept)
         raise GenerationError(
-            f"output {history.output!r} cannot go back to generation {to}", hint=f"It can go back to: {numbers}."
+            f"output {versions.output!r} cannot go back to generation {to}", hint=f"It can go back to: {numbers}."
         )
     return found
 
@@ -169,9 +169,9 @@ def _unit(output: str, generation: Generation, site: Site) -> Unit:
         ) from error
 
 
-def _action(history: History, target: Generation, unit: Unit, site: Site) -> Restore:
-    active, building = history.active, history.building
-    last = site.log.last_commit(unit.service, history.output, target.name)
+def _action(versions: OutputGenerations, target: Generation, unit: Unit, site: Site) -> Restore:
+    active, building = versions.active, versions.building
+    last = site.log.last_commit(unit.service, versions.output, target.name)
     stands = last.end if last is not None else target.initial
     starts, ends = site.log.begin_offsets(unit.topics), site.log.end_offsets(unit.topics)
     sources = tuple(
@@ -184,10 +184,10 @@ def _action(history: History, target: Generation, unit: Unit, site: Site) -> Res
         for topic in unit.topics
     )
     return Restore(
-        output=history.output,
+        output=versions.output,
         fingerprint=target.fingerprint,
         active=active.number if active is not None else None,
-        differences=_differences(active, target, history.output, site),
+        differences=_differences(active, target, versions.output, site),
         sources=sources,
         discards=building.number if building is not None and building.number != target.number else None,
         generation=target.number,
@@ -214,14 +214,14 @@ def _take_building(site: Site) -> None:
     except LeaseHeldError:
         if site.leases.take_building_over():
             # The process that was replaced may wake up: nobody continues from the checkpoint that it writes to.
-            for output, history in site.registry.histories().items():
-                if history.building is not None:
-                    transitions.discard(output, history.building.number, site, "another process is rolling back")
+            for output, versions in site.registry.generations().items():
+                if versions.building is not None:
+                    transitions.discard(output, versions.building.number, site, "another process is rolling back")
 
 
 def _restored(run: Run, action: Restore) -> Restored:
-    history = run.site.registry.read(action.output)
-    events = [e for e in history.audit if e.generation == action.generation and e.what == Status.ACTIVE]
+    versions = run.site.registry.read(action.output)
+    events = [e for e in versions.audit if e.generation == action.generation and e.what == Status.ACTIVE]
     service = run.service
     fingerprints = {
         unit.output.topic: print_unit(unit, policy=service.on_error, settings=service.configuration).fingerprint

@@ -150,5 +150,5 @@ class Runner:
 
 def _building(site: Site) -> dict[str, int]:
     """By output, the generation that is not ready yet."""
-    found = ((output, history.building) for output, history in site.registry.histories().items())
+    found = ((output, versions.building) for output, versions in site.registry.generations().items())
     return {output: generation.number for output, generation in found if generation is not None}

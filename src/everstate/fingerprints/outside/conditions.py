@@ -19,11 +19,6 @@ def excused(name: str, use: Use) -> bool:
     return condition is not None and use.call is not None and condition(use.call, use)
 
 
-def is_conditional(name: str) -> bool:
-    """Whether the arguments of a call decide."""
-    return name in _BY_NAME
-
-
 def _given(place: int, *names: str) -> Condition:
     """An argument is given, by position or by one of these names, and it is not None."""
 

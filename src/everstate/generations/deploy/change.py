@@ -146,12 +146,12 @@ class OutputChange:
     def _active(self) -> Generation:
         """The active generation; from now on it knows all its topics."""
         site, output = self._site, self.output
-        history = site.registry.read(output)
-        if history.active is None:
+        versions = site.registry.read(output)
+        if versions.active is None:
             raise GenerationError(f"output {output!r} has no active generation")
-        generation = adopted(history.active, self._planned.units[output], site.log)
-        if generation is not history.active:
-            site.registry.write(history.having(generation), [site.leases.publishing()], step="active")
+        generation = adopted(versions.active, self._planned.units[output], site.log)
+        if generation is not versions.active:
+            site.registry.write(versions.having(generation), [site.leases.publishing()], step="active")
         return generation
 
     def _archived(self) -> PreparedOutput | None:
@@ -283,11 +283,11 @@ class OutputChange:
             transitions.discard(self.output, generation.number, self._site, "the cutover was not approved")
 
     def _mark(self, build: Build, status: Status) -> None:
-        history = self._site.registry.read(self.output)
-        generation = history.numbered(build.output.generation.number)
+        versions = self._site.registry.read(self.output)
+        generation = versions.numbered(build.output.generation.number)
         if generation is not None and generation.status is not status:
             rate = generation.rate if build.migrates else build.measured or generation.rate
-            transitions.write(self._site, history, generation, status, rate=rate)
+            transitions.write(self._site, versions, generation, status, rate=rate)
 
     # -- cutover ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from everstate.fingerprints.prints import UnitPrint
 from everstate.generations.compare.difference import difference
 from everstate.generations.generation import (
     Generation,
-    History,
+    OutputGenerations,
     Status,
     own_dead_letters,
     own_of,
@@ -41,12 +41,12 @@ def publish(
     comparisons: Comparisons,
     log: Log,
     unit: Unit,
-    history: History,
+    versions: OutputGenerations,
     generation: Generation,
     *,
     leases: tuple[Lease, ...],
     why: str,
-) -> tuple[History, Comparison]:
+) -> tuple[OutputGenerations, Comparison]:
     """Make a generation the active one: both leases are held, its query has stopped, and it has caught up.
 
     Returns:
@@ -54,7 +54,7 @@ def publish(
     """
     for _ in range(_TRIES):
         comparison = comparisons.compare(unit, generation)
-        after = successor(history, generation, comparison, _last_batch(log, unit, generation), why)
+        after = successor(versions, generation, comparison, why)
         staged = _staged(log, unit, generation, comparison)
         crash_point("cutover.staged")
         service, output = unit.service, unit.output.topic
@@ -63,7 +63,7 @@ def publish(
             leases=leases,
             expected=comparison.ends,
             documents={document(output): to_json(after)},
-            copies=_copies(log, unit, history.active, comparison),
+            copies=_copies(log, unit, versions.active, comparison),
             drops=own_of(unit, generation),
         )
         if log.cutover(request, staged) is not None:
@@ -71,12 +71,12 @@ def publish(
     raise _restless(unit.output.topic)
 
 
-def retire(log: Log, service: str, history: History, *, leases: tuple[Lease, ...], keep_topic: bool) -> None:
+def retire(log: Log, service: str, versions: OutputGenerations, *, leases: tuple[Lease, ...], keep_topic: bool) -> None:
     """End an output that is no longer declared; unless its topic is to stay as it is, every key gets a tombstone.
 
     What a stream has published stands.
     """
-    active, output = history.active, history.output
+    active, output = versions.active, versions.output
     if active is None:
         return
     for _ in range(_TRIES):
@@ -88,7 +88,7 @@ def retire(log: Log, service: str, history: History, *, leases: tuple[Lease, ...
         left = difference(_NOTHING, there)
         staged = _tombstones(log, service, output, active, left) if left.stale else []
         crash_point("cutover.staged")
-        after = history.having(gone, event(gone, "no longer declared", left.counts))
+        after = versions.having(gone, event(gone, "no longer declared", left.counts))
         commit = _closing(log, service, output, active, leases[0], staged)
         copies = {own_topic(service, output, active): Copy(output, there)} if removes else {}
         request = Cutover(
@@ -125,16 +125,18 @@ def _restless(output: str) -> DeploymentError:
     )
 
 
-def successor(history: History, generation: Generation, comparison: Comparison, last: int, why: str) -> History:
+def successor(
+    versions: OutputGenerations, generation: Generation, comparison: Comparison, why: str
+) -> OutputGenerations:
     """The output's generations after the cutover."""
     now = now_ms()
-    active = history.active
+    active = versions.active
     if active is not None:
         retired = active.to(Status.RETIRED, now_ms=now, was_active=True)
-        history = history.having(retired, event(retired, f"replaced by generation {generation.number}"))
-    risen = generation.to(Status.ACTIVE, now_ms=now, open_from=last + 1, was_active=True)
+        versions = versions.having(retired, event(retired, f"replaced by generation {generation.number}"))
+    risen = generation.to(Status.ACTIVE, now_ms=now, was_active=True)
     counts = {**comparison.table.counts, "dead_letters": comparison.letters.new}
-    return history.having(risen, event(risen, why, counts))
+    return versions.having(risen, event(risen, why, counts))
 
 
 def _copies(log: Log, unit: Unit, active: Generation | None, comparison: Comparison) -> dict[str, Copy]:
@@ -166,11 +168,6 @@ def _staged(log: Log, unit: Unit, generation: Generation, comparison: Comparison
             addressed = records.with_columns(pl.coalesce("partition", places(records["key"], partitions, windows)))
             staged += log.stage_all(topic, with_headers(addressed, unit.service, generation.name))
     return staged
-
-
-def _last_batch(log: Log, unit: Unit, generation: Generation) -> int:
-    last = log.last_commit(unit.service, unit.output.topic, generation.name)
-    return -1 if last is None else last.batch_id
 
 
 def _latest(log: Log, topic: str) -> pl.DataFrame:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from everstate.dsl.service import Service
     from everstate.generations.deploy.outputs import PreparedOutput
     from everstate.generations.deploy.site import Site
-    from everstate.generations.generation import Generation, History
+    from everstate.generations.generation import Generation, OutputGenerations
     from everstate.log.archive.archive import Archive
     from everstate.log.descriptions import TopicInfo
     from everstate.log.protocol import Log
@@ -47,7 +47,7 @@ class Planned:
         plan: The plan.
         units: The outputs of the service by topic, those that feed others first.
         prints: What they are.
-        histories: Their generations, and those of outputs that are no longer declared.
+        generations: Their generations, and those of outputs that are no longer declared.
         policy: What happens to records that cannot be processed.
         configuration: The values that the service has read, by name.
     """
@@ -55,7 +55,7 @@ class Planned:
     plan: Plan
     units: dict[str, Unit]
     prints: dict[str, UnitPrint]
-    histories: dict[str, History]
+    generations: dict[str, OutputGenerations]
     policy: str
     configuration: dict[str, Any] = field(default_factory=dict)
 
@@ -101,15 +101,15 @@ def make_plan(
     units = {name: unit for name in levels(declared) for unit in declared if unit.output.topic == name}
     known = prints_of(service) if prints is None else prints
     prints = {name: known[name] for name in units}
-    histories = site.registry.histories()
+    generations = site.registry.generations()
     facts = {
-        name: _output_facts(name, units.get(name), histories.get(name), site)
-        for name in [*units, *(name for name in histories if name not in units)]
+        name: _output_facts(name, units.get(name), generations.get(name), site)
+        for name in [*units, *(name for name in generations if name not in units)]
     }
     net = net or Net(site.folder, site.code)
     for name, unit in units.items():
         carried = service.on_change.get(name, "recalculate") != "recalculate"
-        facts[name] = _checked(facts[name], unit, prints[name], histories.get(name), net, carried=carried)
+        facts[name] = _checked(facts[name], unit, prints[name], generations.get(name), net, carried=carried)
         told = spark_steps.warnings(service.name, unit, service.spark_steps, site.log)
         facts[name] = replace(facts[name], warnings=(*facts[name].warnings, *told))
     topics = {topic for unit in units.values() for topic in unit.topics}
@@ -119,23 +119,23 @@ def make_plan(
         for topic in sorted(topics)
     }
     plan = decide(service.name, list(prints.values()), facts, sources, on_change=service.on_change, options=options)
-    plan = _explained(plan, units, prints, histories, site, service.configuration)
-    return Planned(plan, units, prints, histories, service.on_error, dict(service.configuration))
+    plan = _explained(plan, units, prints, generations, site, service.configuration)
+    return Planned(plan, units, prints, generations, service.on_error, dict(service.configuration))
 
 
 def _explained(
     plan: Plan,
     units: dict[str, Unit],
     prints: dict[str, UnitPrint],
-    histories: dict[str, History],
+    generations: dict[str, OutputGenerations],
     site: Site,
     configuration: Mapping[str, Any],
 ) -> Plan:
     """The same plan with what the user edited, in the user's own text."""
 
     def action(found: Action) -> Action:
-        history = histories.get(found.output)
-        active = None if history is None else history.active
+        versions = generations.get(found.output)
+        active = None if versions is None else versions.active
         if active is None or found.output not in units or not found.differences:
             return found
         kept = site.folder(found.output, active).read_sources()
@@ -184,32 +184,32 @@ def unchanged(planned: Planned, site: Site) -> dict[str, PreparedOutput]:
     """
     found = {}
     for action in planned.plan.actions:
-        history = planned.histories.get(action.output)
-        if isinstance(action, Keep) and history is not None and history.active is not None:
-            found[action.output] = prepared(planned.units[action.output], history.active, site)
+        versions = planned.generations.get(action.output)
+        if isinstance(action, Keep) and versions is not None and versions.active is not None:
+            found[action.output] = prepared(planned.units[action.output], versions.active, site)
     return found
 
 
-def _output_facts(name: str, unit: Unit | None, history: History | None, site: Site) -> OutputFacts:
+def _output_facts(name: str, unit: Unit | None, versions: OutputGenerations | None, site: Site) -> OutputFacts:
     log = site.log
     published = log.last_commit(site.registry.service, name) is not None
-    if history is None:
+    if versions is None:
         keys = _keys(name, log) if unit is not None and unit.output.kind is Kind.TABLE else 0
         return OutputFacts(keys=keys, published=published)
 
-    if unit is not None and history.active is not None:
-        require_same_partitions(history.active, unit, log)
+    if unit is not None and versions.active is not None:
+        require_same_partitions(versions.active, unit, log)
 
     def deployed(generation: Generation | None) -> Deployed | None:
         return None if generation is None else _deployed(name, generation, site)
 
     further = () if unit is None else (side.topic for side in unit.sides)
     topics = [topic for topic in (name, dead_letter_topic(name), *further) if log.has_topic(topic)]
-    retained = [deployed(generation) for generation in history.retired]
-    counts = history.active is None or unit is None
+    retained = [deployed(generation) for generation in versions.retired]
+    counts = versions.active is None or unit is None
     return OutputFacts(
-        active=deployed(history.active),
-        pending=deployed(history.building),
+        active=deployed(versions.active),
+        pending=deployed(versions.building),
         retained=tuple(known for known in retained if known is not None),
         keys=_keys(name, log) if counts else 0,
         published=published,
@@ -219,15 +219,15 @@ def _output_facts(name: str, unit: Unit | None, history: History | None, site: S
 
 
 def _checked(
-    facts: OutputFacts, unit: Unit, described: UnitPrint, history: History | None, net: Net, *, carried: bool
+    facts: OutputFacts, unit: Unit, described: UnitPrint, versions: OutputGenerations | None, net: Net, *, carried: bool
 ) -> OutputFacts:
     """The same facts with what the samples of the generations say of the output as it is now."""
-    if history is None:
+    if versions is None:
         return facts
     warnings: dict[str, None] = {}
 
     def checked(deployed: Deployed) -> Deployed:
-        generation = history.numbered(deployed.generation)
+        generation = versions.numbered(deployed.generation)
         if generation is None:
             return deployed
         active = facts.active is not None and deployed.generation == facts.active.generation

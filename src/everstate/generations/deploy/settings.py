@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everstate.errors import ConfigurationError
 from everstate.generations.deploy.master import Master
-from everstate.project.project_file import LOG, current
+from everstate.plan.guards import Limits
+from everstate.project.config_values import truth
+from everstate.project.project_file import DEFAULT_LOG, LOG, current
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,8 +28,6 @@ _LEVELS: Final = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OF
 _APPROVALS: Final = ("wait", "fail", "approve")
 _MEMORY: Final = re.compile(r"[1-9][0-9]*[kmgt]", re.IGNORECASE)
 PREFIX: Final = "EVERSTATE_"
-#: The folder of the embedded log, where nothing else is said.
-DEFAULT_LOG: Final = ".everstate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,8 @@ class Settings:
     stall_timeout: float = 600.0
     retain_generations: int = 1
     approval: str = "wait"
-    tombstone_share: float = 0.2
-    tombstone_least: int = 100
+    tombstone_share: float = Limits.share
+    tombstone_least: int = Limits.least
     publishers: int = 1
     full_compiler: bool = False
 
@@ -240,11 +240,6 @@ def _unmangled(place: Any) -> str:
     return str(place) if "://" in str(place) else str(place).replace(":/", "://", 1)
 
 
-def _truth(text: object) -> bool:
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    return words[str(text).lower()]
-
-
 _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "trigger": float,
     "max_records": int,
@@ -268,7 +263,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "tombstone_share": float,
     "tombstone_least": int,
     "publishers": int,
-    "full_compiler": _truth,
+    "full_compiler": truth,
 }
 
 

@@ -32,10 +32,10 @@ def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Plan
     leases = site.leases
     planned = plan()
     suspended = _take_building(planned, leases, wishes)
-    for output, history in site.registry.histories().items():
-        if suspended and history.building is not None:
+    for output, versions in site.registry.generations().items():
+        if suspended and versions.building is not None:
             # The process that was replaced may wake up: nobody continues from the checkpoint that it writes to.
-            transitions.discard(output, history.building.number, site)
+            transitions.discard(output, versions.building.number, site)
         transitions.tidy(output, site)
     planned = plan()
     changed = bool(planned.plan.changes)
@@ -43,7 +43,7 @@ def take_leases(plan: Callable[[], Planned], site: Site, wishes: Wishes) -> Plan
         leases.take_publishing(take_over=wishes.take_over, standby=wishes.standby and not changed)
     except LeaseHeldError:
         # Without an active generation the holder is about to deploy the first one: nothing older is to be replaced.
-        deployed = any(history.active is not None for history in planned.histories.values())
+        deployed = any(versions.active is not None for versions in planned.generations.values())
         if not changed or not deployed:
             raise
         # Else the old version goes on in its own process until the cutover.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from everstate.errors import GenerationError
 from everstate.generations.deploy import cutover, migration
 from everstate.generations.deploy.outputs import PreparedOutput, prepared, write_identity
-from everstate.generations.generation import Generation, History, Status, own_topics
+from everstate.generations.generation import Generation, OutputGenerations, Status, own_topics
 from everstate.generations.registry import event, now_ms
 from everstate.generations.state.past import beginning
 from everstate.generations.state.topic_marks import output_marks, require_same_topics, topic_marks
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
 
 
 def write(
-    site: Site, history: History, generation: Generation, status: Status, why: str = "", **changes: object
-) -> History:
+    site: Site, versions: OutputGenerations, generation: Generation, status: Status, why: str = "", **changes: object
+) -> OutputGenerations:
     """Record that a generation has got to a status."""
     moved = generation.to(status, now_ms=now_ms(), **changes)
-    after = history.having(moved, event(moved, why))
+    after = versions.having(moved, event(moved, why))
     site.registry.write(after, [site.leases.building()], step=str(status))
     return after
 
 
 def begin(planned: Planned, output: str, site: Site) -> None:
     """The first generation of an output that has never published: active from its first batch on."""
-    history = site.registry.read(output)
-    generation = _new(planned, planned.plan.action(output), history, site)
-    site.registry.write(history.having(generation), both(site), step="planned")
+    versions = site.registry.read(output)
+    generation = _new(planned, planned.plan.action(output), versions, site)
+    site.registry.write(versions.having(generation), both(site), step="planned")
     code = _made(planned, output, generation, site)
-    active = generation.to(Status.ACTIVE, now_ms=now_ms(), open_from=0, was_active=True, code=code)
-    site.registry.write(history.having(active, event(active, "first deployment")), both(site), step="active")
+    active = generation.to(Status.ACTIVE, now_ms=now_ms(), was_active=True, code=code)
+    site.registry.write(versions.having(active, event(active, "first deployment")), both(site), step="active")
 
 
 def plan_generation(planned: Planned, action: Action, step: Preparation, site: Site) -> Generation:
     """The generation that a step prepares: a new one, one that is half built, or one that was active before."""
-    history = site.registry.read(action.output)
+    versions = site.registry.read(action.output)
     number, migrates = step.resumes, isinstance(step, Convert)
     if number is not None:
-        generation = history.numbered(number)
+        generation = versions.numbered(number)
         if generation is None:
             raise GenerationError(f"output {action.output!r} has no generation {number}")
         marks = output_marks(generation, planned.units[action.output], site.log)
-        return _stored(write(site, history, generation, Status.RECALCULATING, **marks), number)
-    generation = _new(planned, action, history, site, migrates=migrates)
+        return _stored(write(site, versions, generation, Status.RECALCULATING, **marks), number)
+    generation = _new(planned, action, versions, site, migrates=migrates)
     why = causes(action)
     site.registry.write(
-        history.having(generation, event(generation, f"{why} {_instead(action)}".strip())),
+        versions.having(generation, event(generation, f"{why} {_instead(action)}".strip())),
         [site.leases.building()],
         step="planned",
     )
-    code = _made(planned, action.output, generation, site, of=history.active if migrates else None)
-    history = write(site, site.registry.read(action.output), generation, Status.RECALCULATING, code=code)
-    return _stored(history, generation.number)
+    code = _made(planned, action.output, generation, site, of=versions.active if migrates else None)
+    versions = write(site, site.registry.read(action.output), generation, Status.RECALCULATING, code=code)
+    return _stored(versions, generation.number)
 
 
 def causes(action: Action) -> str:
@@ -98,24 +98,26 @@ def _archived_code(planned: Planned, generation: Generation, site: Site, output:
     return site.executor.archive(output, generation, planned.units[output])
 
 
-def _stored(history: History, number: int) -> Generation:
-    generation = history.numbered(number)
+def _stored(versions: OutputGenerations, number: int) -> Generation:
+    generation = versions.numbered(number)
     if generation is None:
-        raise GenerationError(f"output {history.output!r} has no generation {number}")
+        raise GenerationError(f"output {versions.output!r} has no generation {number}")
     return generation
 
 
-def _new(planned: Planned, action: Action, history: History, site: Site, *, migrates: bool = False) -> Generation:
+def _new(
+    planned: Planned, action: Action, versions: OutputGenerations, site: Site, *, migrates: bool = False
+) -> Generation:
     output = action.output
     unit, described = planned.units[output], planned.prints[output]
-    active = history.active
+    active = versions.active
     now = now_ms()
     initial, missing = beginning(site.log, unit.service, site.home, described, unit.topics)
     rate = 0.0
     if migrates and active is not None:
         initial, missing, rate = active.initial, active.missing, active.rate
     return Generation(
-        number=history.next_number,
+        number=versions.next_number,
         status=Status.PLANNED,
         fingerprint=described.fingerprint,
         description=described.to_json(),
@@ -171,7 +173,7 @@ def publish(planned: Planned, action: Action, number: int, site: Site) -> dict[s
     Returns:
         How many keys were new, changed, stale and unchanged.
     """
-    history = site.registry.read(action.output)
+    versions = site.registry.read(action.output)
     why = causes(action) or "requested"
     if isinstance(action, Restore) and action.asked:
         why = f"rolled back: {why}"
@@ -179,8 +181,8 @@ def publish(planned: Planned, action: Action, number: int, site: Site) -> dict[s
         site.comparisons,
         site.log,
         planned.units[action.output],
-        history,
-        _stored(history, number),
+        versions,
+        _stored(versions, number),
         leases=both(site),
         why=why,
     )
@@ -195,8 +197,8 @@ def both(site: Site) -> tuple[Lease, ...]:
 
 def carry_on(planned: Planned, action: Action, site: Site) -> None:
     """The active generation goes on with new code on the state that it has."""
-    history = site.registry.read(action.output)
-    active = history.active
+    versions = site.registry.read(action.output)
+    active = versions.active
     if active is None:
         raise GenerationError(f"output {action.output!r} has no active generation")
     described = planned.prints[action.output]
@@ -211,42 +213,42 @@ def carry_on(planned: Planned, action: Action, site: Site) -> None:
     write_identity(site.folder(action.output, changed), changed)
     site.folder(action.output, changed).write_sources(planned.notes(action.output).to_document())
     why = causes(action)
-    site.registry.write(history.having(changed, event(changed, f"continued: {why}")), both(site), step="active")
+    site.registry.write(versions.having(changed, event(changed, f"continued: {why}")), both(site), step="active")
 
 
 def retire(output: str, site: Site, *, keep_topic: bool) -> None:
     """An output that is no longer declared: its keys get tombstones, unless the topic is to stay as it is."""
-    history = site.registry.read(output)
-    cutover.retire(site.log, site.registry.service, history, leases=both(site), keep_topic=keep_topic)
+    versions = site.registry.read(output)
+    cutover.retire(site.log, site.registry.service, versions, leases=both(site), keep_topic=keep_topic)
     tidy(output, site)
 
 
-def discard(output: str, number: int, site: Site, why: str = "") -> History:
+def discard(output: str, number: int, site: Site, why: str = "") -> OutputGenerations:
     """Give a generation up that is being built: first the registry, then its state.
 
     One that was active before is retired again, and keeps its state.
     """
-    history = site.registry.read(output)
-    generation = history.numbered(number)
+    versions = site.registry.read(output)
+    generation = versions.numbered(number)
     if generation is None:
-        return history
+        return versions
     if generation.was_active:
-        return write(site, history, generation, Status.RETIRED, why)
-    write(site, history, generation, Status.DISCARDED, why)
+        return write(site, versions, generation, Status.RETIRED, why)
+    write(site, versions, generation, Status.DISCARDED, why)
     tidy(output, site)
     return site.registry.read(output)
 
 
 def tidy(output: str, site: Site) -> None:
     """Delete the state of generations that nobody needs: discarded ones, and more retired ones than are kept."""
-    history = site.registry.read(output)
-    for generation in history.retired[site.settings.retain_generations :]:
-        history = write(site, history, generation, Status.DISCARDED)
-    for generation in history.generations:
+    versions = site.registry.read(output)
+    for generation in versions.retired[site.settings.retain_generations :]:
+        versions = write(site, versions, generation, Status.DISCARDED)
+    for generation in versions.generations:
         if generation.status is Status.DISCARDED:
             _delete(output, generation, site)
-            history = history.without(generation.number)
-            site.registry.write(history, [site.leases.building()], step="forgotten")
+            versions = versions.without(generation.number)
+            site.registry.write(versions, [site.leases.building()], step="forgotten")
     _sweep(output, site)
 
 
@@ -262,12 +264,12 @@ def _sweep(output: str, site: Site) -> None:
     """
     own = own_topics(site.registry.service, output, site.log.topics(internal=True))
     ids = site.log.topic_ids(list(own))
-    history = site.registry.read(output)
-    gone = history.forgotten
+    versions = site.registry.read(output)
+    gone = versions.forgotten
     site.executor.sweep(output, gone)
-    published = None if history.active is None else history.active.number
+    published = None if versions.active is None else versions.active.number
     # While a cutover is under way, the active generation's topic may be the copy that it will keep.
-    settled = not any(generation.status is Status.PUBLISHING for generation in history.generations)
+    settled = not any(generation.status is Status.PUBLISHING for generation in versions.generations)
     for topic, number in own.items():
         if number in gone or (number == published and settled):
             site.log.delete_topic(topic, only=ids[topic])

@@ -28,6 +28,7 @@ from everstate.errors.exhaustion import exhausted, exhaustion
 from everstate.log import vectors
 from everstate.log.durable import replacing
 from everstate.log.private import close_to_others, create_private, make_private
+from everstate.project.project_file import DEFAULT_LOG
 
 if TYPE_CHECKING:
     from everstate.log.descriptions import Vector
@@ -246,8 +247,6 @@ class OutputFolder:
         (self.path / "stopped.json").unlink(missing_ok=True)
 
 
-#: Where state is if the log is not a folder.
-_WITHOUT_FOLDER: Final = ".everstate"
 #: The part of a service's folder for records on their way to a log that is not a folder; no topic has such a name.
 STAGING: Final = "@log"
 #: The part for the positions of steps of Spark's own.
@@ -270,7 +269,7 @@ def service_folder(state_dir: Path | str | None, log: Log | str, service: str) -
     if state_dir is not None:
         return Path(state_dir).absolute() / service
     address = log if isinstance(log, str) else log.url
-    root = Path(_WITHOUT_FOLDER if "://" in address else address)
+    root = Path(DEFAULT_LOG if "://" in address else address)
     return root.absolute() / "state" / service
 
 

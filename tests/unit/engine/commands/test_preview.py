@@ -84,7 +84,7 @@ def test_preview_of_a_first_deployment_has_nothing_to_compare_and_creates_no_top
     plan = preview_service(service("a"), log=log.url)
     assert (plan.actions[0].kind, plan.previews) == ("begin", ())
     assert log.topics() == ["in"]
-    assert Registry(log, "svc").histories() == {}
+    assert Registry(log, "svc").generations() == {}
 
 
 def test_preview_of_a_plan_that_is_refused_gives_the_refusal(log):

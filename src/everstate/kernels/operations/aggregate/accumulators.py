@@ -25,15 +25,13 @@ import polars as pl
 
 from everstate.errors import NumberOverflowError
 from everstate.kernels.operations.aggregate import decimals, exact
+from everstate.kernels.rows import COUNT
 from everstate.topology.aggregates import INCREMENTAL, REVERSIBLE, Leaf
 from everstate.topology.nodes import Kind
 from everstate.topology.nodes.node import feeders_first
 
 if TYPE_CHECKING:
     from everstate.topology.nodes import Aggregate
-
-#: How many contributions a group has.
-COUNT: Final = "$n"
 
 _SUMMED = frozenset({"sum", "mean", "var", "std"})
 _SQUARED = frozenset({"var", "std"})

@@ -14,11 +14,11 @@ import polars as pl
 from everstate.kernels.expressions import evaluate
 from everstate.kernels.keying import rekeyed, with_key
 from everstate.kernels.operations.aggregate import contributions
-from everstate.kernels.operations.aggregate.accumulators import COUNT, AggregatePlan
+from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import advanced, combined, merged
 from everstate.kernels.operations.aggregate.results import changes, results
 from everstate.kernels.operations.kernel import StateKernel
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, empty
+from everstate.kernels.rows import CONTRIBUTION, COUNT, KEY, OP, ORDER, empty
 from everstate.topology.nodes import Aggregate
 
 if TYPE_CHECKING:

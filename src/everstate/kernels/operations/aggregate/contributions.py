@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from everstate.kernels.changes import shaped
-from everstate.kernels.operations.aggregate.accumulators import COUNT, Accumulator, AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined, end_columns
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM
+from everstate.kernels.rows import CONTRIBUTION, COUNT, KEY, OP, ORDER, SYSTEM
 
 if TYPE_CHECKING:
+    from everstate.kernels.operations.aggregate.accumulators import Accumulator, AggregatePlan
     from everstate.kernels.pages.grouped_store import GroupedStore
 
 #: Digits of a contribution's number on a stream, so that numbers sort as text.

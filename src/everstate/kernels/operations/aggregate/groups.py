@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import polars as pl
 
 from everstate.kernels.operations.aggregate import exact
-from everstate.kernels.operations.aggregate.accumulators import COUNT
 from everstate.kernels.positions import Positions, precedes
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER
+from everstate.kernels.rows import CONTRIBUTION, COUNT, KEY, OP, ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,9 +10,8 @@ import polars as pl
 from everstate.errors import RecordError
 from everstate.kernels.changes import equal_rows
 from everstate.kernels.expressions import select_rows
-from everstate.kernels.operations.aggregate.accumulators import COUNT
 from everstate.kernels.operations.aggregate.groups import last_order
-from everstate.kernels.rows import KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
+from everstate.kernels.rows import COUNT, KEY, OP, ORDER, STREAM_TIME, SYSTEM, TS
 from everstate.topology.expressions.trial import POLARS_ERRORS, reason_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from everstate.kernels.operations.fold import refolding
 from everstate.kernels.operations.fold.folding import Folding, Group, RefusedError
 from everstate.kernels.order import by_arrival
 from everstate.kernels.records.python_rows import to_frame
-from everstate.kernels.rows import CONTRIBUTION, KEY, OP, ORDER, SYSTEM, empty
+from everstate.kernels.rows import CONTRIBUTION, COUNT, KEY, OP, ORDER, SYSTEM, empty
 from everstate.schema.schema import SCALAR_COLUMN
 from everstate.topology.nodes import Kind
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 GROUPS: Final = 0
 CONTRIBUTIONS: Final = 1
 
-COUNT: Final = "$n"
 LIVE: Final = "$live"
 #: What is stored of a group beside its aggregate: how many contributions count, whether there is an aggregate, and the
 #: highest position.

@@ -17,7 +17,7 @@ import polars as pl
 from everstate.kernels.changes import then_removed
 from everstate.kernels.keying import rekeyed
 from everstate.kernels.operations.aggregate import aggregate
-from everstate.kernels.operations.aggregate.accumulators import COUNT, AggregatePlan
+from everstate.kernels.operations.aggregate.accumulators import AggregatePlan
 from everstate.kernels.operations.aggregate.groups import combined, merged
 from everstate.kernels.operations.fold import fold
 from everstate.kernels.operations.kernel import StateKernel
@@ -32,7 +32,7 @@ from everstate.kernels.operations.windows.assign import (
     panes_of,
     windows_of,
 )
-from everstate.kernels.rows import KEY, OP, STREAM_TIME, SYSTEM, TS, empty
+from everstate.kernels.rows import COUNT, KEY, OP, STREAM_TIME, SYSTEM, TS, empty
 from everstate.kernels.stream_time import require_open
 from everstate.topology.nodes import WindowAggregate, WindowFold
 from everstate.topology.nodes.windows import START

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from everstate.errors import LogError, ManifestDamagedError
 from everstate.errors.exhaustion import exhausted, exhaustion
+from everstate.log import private
 from everstate.log.crash import crash_point
 from everstate.log.durable import replacing
 from everstate.log.embedded.manifest.catalogue import TOPICS_FOLDER
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 IDENTITY_NAME: Final = "identity.json"
 COUNT_NAME: Final = "manifest.count"
-PRIVATE_FOLDER: Final = 0o700
-PRIVATE_FILE: Final = 0o600
 _COUNT_BYTES: Final = 26
 
 
@@ -94,7 +93,7 @@ def _write(path: Path, identity: str) -> None:
 def note_writes(root: Path, writes: int) -> None:
     """Note how many transactions are durable; a lower number of another process may win, which only tells less."""
     text = f"{writes:016x}"
-    handle = os.open(root / COUNT_NAME, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
+    handle = os.open(root / COUNT_NAME, os.O_WRONLY | os.O_CREAT, private.FILE)
     try:
         os.pwrite(handle, f"{text} {zlib.crc32(text.encode()):08x}\n".encode(), 0)
     finally:

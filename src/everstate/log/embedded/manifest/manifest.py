@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from everstate.errors import LogError, ManifestDamagedError, formats
+from everstate.log import private
 from everstate.log.crash import crash_point
 from everstate.log.durable import make_folder
 from everstate.log.embedded.manifest import identity, integrity, manifest_errors, schema, upgrade
@@ -135,7 +136,7 @@ class Manifest:
             if self._absent():
                 try:
                     make_folder(self.path.parent)
-                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, identity.PRIVATE_FILE))
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, private.FILE))
                 except OSError as error:
                     raise manifest_errors.of_system(error, self.path.parent) from error
             self._prepare()
