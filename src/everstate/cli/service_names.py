@@ -14,10 +14,11 @@ import pkgutil
 import re
 import sys
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
+from importlib.machinery import SOURCE_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from everstate.cli.source_files import SourceLoader, go_by_source
 from everstate.errors import DefinitionError
 from everstate.fingerprints.outside import origins
 
@@ -92,6 +93,7 @@ def import_file(file: Path, folders: Iterable[Path]) -> ModuleType:
     Raises:
         DefinitionError: If it is no Python file, or Python finds another file by that name.
     """
+    go_by_source()
     path = file.resolve()
     root, name = package_of(path)
     for folder in (path.parent, *folders):
@@ -115,6 +117,7 @@ def import_module(name: str, folders: Iterable[Path]) -> ModuleType:
     Raises:
         DefinitionError: If there is none.
     """
+    go_by_source()
     places = list(folders)
     for folder in reversed(places):
         _search(folder)
@@ -187,15 +190,16 @@ def _search(folder: Path, *, last: bool = False) -> None:
 
 def _import_flat(file: Path, path: Path) -> ModuleType:
     """A file that is no part of a package, with its neighbours, as `python FILE` does."""
-    spec = importlib.util.spec_from_file_location(_flat_name(path), path)
-    if spec is None or spec.loader is None:
+    loader = SourceLoader(_flat_name(path), str(path))
+    spec = importlib.util.spec_from_file_location(loader.name, path, loader=loader)
+    if spec is None or path.suffix not in SOURCE_SUFFIXES:
         raise DefinitionError(f"{file} is not a Python file", hint="Give it a name that ends in .py.")
     module = importlib.util.module_from_spec(spec)
     _search(path.parent)
     # Workers get it by value from here.
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except BaseException:
         sys.modules.pop(spec.name, None)
         raise

@@ -116,6 +116,12 @@ def of_file(file: str) -> Origin:
     return USER if is_services(file) else _of_file(file)
 
 
+def is_users_folder(folder: str) -> bool:
+    """Whether a folder is neither Python's nor Everstate's, nor among installed packages."""
+    path = Path(folder).resolve()
+    return not any(site in path.parts for site in _SITES) and _of_file(str(path / "module.py")) == USER
+
+
 def is_services(file: str) -> bool:
     """Whether a file belongs to the package of the service that is looked at, inside `of_services`."""
     return _of_file(file).package in _services.get()
