@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from everstate.engine.commands import rollback
 from everstate.errors import FencedError, LeaseError
 from everstate.generations.compare.comparison import Comparisons
 from everstate.generations.deploy.leases import Leases
@@ -33,7 +34,7 @@ from tests.simulation.remembering import RememberingExecutor
 from tests.simulation.shop import OUTPUTS, SERVICE, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     import everstate as es
     from everstate.generations.in_process.executor import InProcessExecutor
@@ -126,7 +127,12 @@ class World:
         return Process(log, run.at(site), site)
 
     def deploy(
-        self, version: int | Version, at: Point | None = None, then: Callable[[], None] | None = None, **wishes
+        self,
+        version: int | Version,
+        at: Point | None = None,
+        then: Callable[[], None] | None = None,
+        act: Callable[[Process], None] | None = None,
+        **wishes,
     ) -> str:
         """Run a version until it has drained its sources.
 
@@ -134,6 +140,7 @@ class World:
             version: Which one.
             at: A crash point, and which time that it is met.
             then: What happens there while the process stands still; by default it dies.
+            act: What the process does instead.
             wishes: What is asked for.
 
         Returns:
@@ -160,7 +167,7 @@ class World:
 
         try:
             with intercepted(hook):
-                drain(process)
+                (act or drain)(process)
         except Crash:
             return "died"
         except LeaseError:
@@ -195,11 +202,15 @@ class World:
         if "even" in version.outputs:
             assert self.published() == Counter(shop.even(self.sent))
         self.check_always()
+        self.check_generations(version.outputs)
+
+    def check_generations(self, declared: Collection[str]) -> None:
+        """Each output that is declared has one active generation, and nothing is left of others that are gone."""
         registry = Registry(self.log, SERVICE)
         for output, history in registry.generations().items():
             assert history.building is None
             active = [g for g in history.generations if g.status is Status.ACTIVE]
-            assert len(active) == (output in version.outputs), "one is active, or none of an output that is gone"
+            assert len(active) == (output in declared), "one is active, or none of an output that is gone"
             known = {(output, generation.name) for generation in history.generations}
             left = {place for place, kept in self.kept.items() if place[0] == output and kept.exists()}
             assert left <= known, "state of a generation that nobody knows"
@@ -223,6 +234,20 @@ class World:
     def published(self) -> Counter[int]:
         """How often each payment is on the stream."""
         return Counter(json.loads(record.value)["id"] for record in self.records("even"))
+
+
+def go_back(process: Process) -> None:
+    """What `everstate rollback` does to the first output that has something to go back to, if there is one."""
+    try:
+        rollback._take_building(process.site)
+        generations = process.site.registry.generations()
+        if possible := [output for output, versions in sorted(generations.items()) if rollback._kept(versions)]:
+            planned = rollback._plan(process.run, possible[:1], None)
+            with process.run.rollout(planned, silent, lambda: None) as rollout:
+                rollout.replace()
+    finally:
+        with contextlib.suppress(FencedError):
+            process.site.leases.release()
 
 
 def drain(process: Process) -> None:
