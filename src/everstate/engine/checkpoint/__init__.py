@@ -1,1 +1,6 @@
-"""What Spark leaves on disk: reading it (`checkpoint.py`), checking it before a start, cloning it for a migration."""
+"""What Spark leaves on disk.
+
+`checkpoint.py` reads it, and `changelog.py` what a changelog of state builds on; `inspection.py` checks both before a
+start. `clone.py` makes one that begins where another was, for a migration, and `relocation.py` takes care of paths that
+Spark has written into it.
+"""

@@ -1,1 +1,5 @@
-"""What keeps an embedded log small: merging, compaction, retention and garbage, and who does it when (`tending.py`)."""
+"""What keeps an embedded log small: who does what when (`tending.py`), one at a time (`claims.py`).
+
+`merging.py` joins small segments, `compaction.py` and `retention.py` drop records, and `garbage.py` deletes files that
+nothing names any more.
+"""
