@@ -85,7 +85,7 @@ def main() -> None:
             _end(exhausted(lacking, f"{place}{error.strerror or error}"))
         _end(
             ConfigurationError(
-                f"{place}{error.strerror or error}", hint="Look at the path, its permissions and the space on the disk."
+                f"{place}{error.strerror or error}", hint="Check the path, its permissions and the space on the disk."
             )
         )
     except Exception as error:

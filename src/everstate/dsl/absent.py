@@ -92,7 +92,7 @@ _FLOW: Final = (
     ),
     ("through to_topic", "to('topic') returns what is on the topic, to build on."),
     ("split", "Use branch(condition, ...): each row goes to the first that is true."),
-    ("withwatermark", "Say how long windows take late rows: es.tumbling('5m', grace='1m')."),
+    ("withwatermark", "Say for how long windows accept late rows: es.tumbling('5m', grace='1m')."),
     ("partitionby", "Use group_by('column'), or rekey('column')."),
     ("pivot", "Name the columns: agg(a=col('x').filter(...).sum())."),
     ("columns dtypes fields names printschema", "Use .schema, and .schema.names."),

@@ -182,7 +182,7 @@ class HttpRegistry:
     def _away(self, why: str) -> LogUnavailableError:
         return LogUnavailableError(
             f"the registry at {self.url} cannot be queried: {why}",
-            hint="Nothing is lost: see that it runs and can be reached from here, then run it again.",
+            hint="Nothing is lost: make sure that it runs and can be reached from here, then run it again.",
         )
 
     def _once(self, method: str, path: str, body: Any) -> Any:

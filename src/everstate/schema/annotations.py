@@ -207,7 +207,7 @@ def _instead(annotation: Any, origin: Any) -> str:
     plain = annotation if origin is None else origin
     cases: list[tuple[bool, str]] = [
         (isinstance(annotation, str), f"Write the type itself, without quotes. {_SUPPORTED}"),
-        (_is_a(annotation, Enum), "Use the type of its values, such as str; a function makes the member of it."),
+        (_is_a(annotation, Enum), "Use the type of its values, such as str; a function can turn it into the member."),
         (origin is typing.Literal, "Use the type of its values, such as str."),
         (_one_of(plain, _LISTS) or isinstance(annotation, (list, tuple, set)), "Write list[T], such as list[str]."),
         (

@@ -58,7 +58,7 @@ def clone(source: Path, target: Path, initial: Vector) -> Batch:
         partial.rename(target)
         sync_folder(target.parent)
         return found
-    raise MigrationError(f"the checkpoint of the active generation changed whenever it was copied: {source}")
+    raise MigrationError(f"the checkpoint of the active generation kept changing while it was being copied: {source}")
 
 
 def _fill(source: Path, target: Path, found: Batch) -> None:

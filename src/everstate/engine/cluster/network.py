@@ -48,5 +48,5 @@ def route_to(master: Master) -> Route:
     raise EngineError(
         f"no Spark master answers at {master} ({'; '.join(refused)})",
         hint="Start it (spark-class org.apache.spark.deploy.master.Master --host HOST --port 7077), or correct "
-        "--master; its own page shows the address that it listens to.",
+        "--master; its own page shows the address that it listens on.",
     )

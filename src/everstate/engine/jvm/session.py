@@ -110,7 +110,7 @@ def start_session(
         told = "" if report is None else f" What Java reported is in {report.parent}."
         raise EngineError(
             f"Spark did not start: {(str(error).splitlines() or [type(error).__name__])[0][:300]}",
-            hint=f"Run it with --log-level INFO to see more, and look at --memory.{told}",
+            hint=f"Run it with --log-level INFO to see more, and check --memory.{told}",
         ) from error
     try:
         if is_submitted():

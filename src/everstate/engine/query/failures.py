@@ -81,13 +81,13 @@ def _named(error: BaseException, text: str, output: str, *, java_lives: bool) ->
     if _MASTER_GONE.search(text):
         return EngineError(
             f"the Spark cluster has given up on this service while output {output!r} was running: {_first_line(text)}",
-            hint="Nothing is lost: see that the master answers, and run the service again.",
+            hint="Nothing is lost: make sure that the master answers, then run the service again.",
         )
     if _EXECUTOR_LOST.search(text):
         return EngineError(
             f"output {output!r} has lost executors of the cluster too often: {_first_line(text)}",
-            hint="Nothing is lost: see that the workers stay up, and run the service again. If memory is short there, "
-            "lower --max-records or --cores.",
+            hint="Nothing is lost: make sure that the workers stay up, then run the service again. If memory is short "
+            "there, lower --max-records or --cores.",
         )
     if _STATE.search(text):
         kind = CheckpointMissingError if _GONE.search(text) else CheckpointDamagedError

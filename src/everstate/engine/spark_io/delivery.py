@@ -120,4 +120,4 @@ class DeliveryCrossing(Crossing):
         return named
 
     def _cure(self) -> str:
-        return "Nothing is lost: correct the function, or see that its sink is there; the batch comes again."
+        return "Nothing is lost: correct the function, or make sure that its sink is available; the batch comes again."

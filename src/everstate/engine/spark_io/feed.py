@@ -72,7 +72,7 @@ class FeedCrossing(Crossing):
         kept = _state_in(cast("Any", frame)._jdf.queryExecution().analyzed())  # noqa: SLF001 - Spark tells nobody else
         if kept:
             raise UnsupportedError(
-                f"{feed.call} keeps state in Spark ({kept}), which no change of the service could follow",
+                f"{feed.call} keeps state in Spark ({kept}), which would not follow when the service changes",
                 location=place,
                 hint="Only read, decode and select there; group, join and deduplicate in the service.",
             )

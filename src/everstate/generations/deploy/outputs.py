@@ -129,12 +129,14 @@ def require_fitting(topic: str, config: TopicConfig, *, table: bool, ages: bool 
         )
     if table and config.replication is not None and not config.compact:
         raise LogError(
-            f"topic {topic!r} has to hold a table, but is not compacted: rows would expire with age, or never go",
+            f"topic {topic!r} has to hold a table, but is not compacted: rows would expire with age, or "
+            "never be removed",
             hint=f"{command} cleanup.policy=compact,retention.ms=-1",
         )
     if table and not ages and config.replication is not None and config.retention_ms is not None:
         raise LogError(
-            f"topic {topic!r} is to hold a table, but also deletes by age: rows would go that have long not changed",
+            f"topic {topic!r} is to hold a table, but also deletes by age: rows that have not changed for a long "
+            "time would disappear",
             hint=f"{command} cleanup.policy=compact,retention.ms=-1",
         )
 

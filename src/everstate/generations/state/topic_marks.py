@@ -69,7 +69,7 @@ def require_same_partitions(generation: Generation, unit: Unit, log: Log) -> Non
     if len(there) > len(generation.begins) and log.topic_ids([topic])[topic] == generation.topics.get(topic):
         raise LogError(
             f"topic {topic!r} has {len(there)} partitions now, and had {len(generation.begins)} when its table was "
-            "begun: most keys would go to different ones from those that hold their rows",
+            "begun: most keys would go to partitions other than those that hold their rows",
             hint="Delete the topic and create it again with the number of partitions that you want; the next run "
             "publishes the whole table there. Its readers have to read it from the beginning.",
         )

@@ -292,6 +292,6 @@ def _left_over(topic: str, left: Sequence[Path], error: OSError) -> LogError:
     files = "1 file" if len(left) == 1 else f"{len(left)} files"
     return LogError(
         f"topic {topic!r} is deleted, but {files} of it could not be removed: {left[0]}: {error.strerror or error}",
-        hint=f"They are no longer read. See that {left[0].parent} can be written to: what is left there goes when "
-        "the log is next tidied up, which any service that runs on it does.",
+        hint=f"They are no longer read. Make sure that {left[0].parent} can be written to: what is left there goes "
+        "when the log is next tidied up, which any service that runs on it does.",
     )

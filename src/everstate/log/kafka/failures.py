@@ -61,16 +61,16 @@ _DENIED: Final = (
 )
 _ALTER: Final = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --topic {topic} --add-config"
 _TOO_LARGE: Final = (
-    f"Let the topic take larger ones: {_ALTER} max.message.bytes=BYTES. Small records are sent together, up to a "
+    f"Let the topic accept larger ones: {_ALTER} max.message.bytes=BYTES. Small records are sent together, up to a "
     "million bytes of them, so it should be no less than that."
 )
 _ANY_TIME: Final = 2**63 - 1
 _OTHER_TIME: Final = (
-    "Its time is further from that of the broker's clock than the topic allows. Let it have any time: "
+    "Its time is further from the broker's clock than the topic allows. Allow any time: "
     f"{_ALTER} message.timestamp.after.max.ms={_ANY_TIME},message.timestamp.before.max.ms={_ANY_TIME}"
 )
 _AGAINST_RULES: Final = (
-    "See what the rules of the topic or the cluster are; a compacted topic takes no record without key."
+    "Check the rules of the topic and of the cluster; a compacted topic accepts no record without a key."
 )
 #: Why a broker does not take a record, and what helps; it will not take it the next time, either.
 _REFUSED: Final = {
@@ -82,7 +82,7 @@ _REFUSED: Final = {
 }
 #: How the client reports what a broker has refused.
 _REPORTED: Final = re.compile(r"ProduceRequest for (?P<topic>\S+) \[\d+\] .*? failed: (?P<why>.*?)(?: \(broker .*)?$")
-_WAIT: Final = "Nothing is lost: see that the brokers run and can be reached from here, then run it again."
+_WAIT: Final = "Nothing is lost: make sure that the brokers run and can be reached from here, then run it again."
 _RIGHTS: Final = (
     "Correct the credentials (EVERSTATE_KAFKA_CONFIG, EVERSTATE_KAFKA_SASL_PASSWORD and the like), or have the rights "
     "given: kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:NAME --operation All --topic '*', "

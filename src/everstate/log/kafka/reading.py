@@ -101,7 +101,7 @@ class Reader:
                         raise TopicNotFoundError(topic)
                     raise LogUnavailableError(
                         f"topic {topic!r} could not be read: the brokers gave nothing for {_PATIENCE_S:.0f} s",
-                        hint="Nothing is lost: see that the brokers run, then run it again.",
+                        hint="Nothing is lost: make sure that the brokers run, then run it again.",
                     )
                 for number in sorted(good):
                     if good[number]:

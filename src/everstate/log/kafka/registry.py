@@ -321,7 +321,7 @@ class Registry:
         if not failed:
             raise LogUnavailableError(
                 f"topic {topic!r} could not be written to within {ASK_S:.0f} s",
-                hint="Nothing is lost: see that the brokers run, then run it again.",
+                hint="Nothing is lost: make sure that the brokers run, then run it again.",
             )
         if failed[0] is not None:
             raise named(failed[0], f"topic {topic!r} cannot be written to", topic=topic)

@@ -70,4 +70,4 @@ class Tender:
         try:
             step(name)
         except (EverstateError, OSError) as error:
-            logger.warning("Topic %s could not be tended and will be tried again: %s", name, error)
+            logger.warning("Topic %s could not be tidied up and will be tried again: %s", name, error)
