@@ -204,10 +204,15 @@ class Mixed(World):
         declared, first = names_of(version), self.first_run(version)
         for output in WAITING:
             assert _ours(self.table(output)) == _ours(first.get(output, {})), output
-        before = {topic: len(self.records(topic)) for topic in (*OUTPUTS, "late", "aside")}
+        # What is held back of the last keys is published: whatever is being built holds nothing back.
+        before = {topic: self.our_records(topic) for topic in (*OUTPUTS, "late", "aside")}
         again = tuple(output for output in OUTPUTS if output in declared)
         assert self.deploy(version, recalculate=again) == "done"
-        assert {topic: len(self.records(topic)) for topic in before} == before
+        assert {topic: self.our_records(topic) for topic in before} == before
+
+    def our_records(self, topic: str) -> int:
+        """How many records a topic has but for keys that let time pass."""
+        return sum(b"z" not in record.key for record in self.records(topic))
 
     def check_always(self) -> None:
         """What holds at any moment: nothing is written twice in a row, and rows of streams come once."""
