@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from everstate.fingerprints.outside import origins
 
 if TYPE_CHECKING:
+    from importlib.abc import PathEntryFinder
     from types import CodeType
 
 
@@ -29,7 +30,7 @@ class SourceLoader(SourceFileLoader):
 _find = FileFinder.path_hook((ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceLoader, SOURCE_SUFFIXES))
 
 
-def _in_users_folder(folder: str) -> FileFinder:
+def _in_users_folder(folder: str) -> PathEntryFinder:
     if not origins.is_users_folder(folder):
         raise ImportError(folder)  # the next hook takes it
     return _find(folder)
