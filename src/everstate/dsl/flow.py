@@ -276,6 +276,17 @@ class Flow(Guiding, Displayed):
     def __setitem__(self, key: object, value: object) -> NoReturn:
         refuse_subscript(type(self).__name__, key)
 
+    def _no_operator(self, _: object = None) -> NoReturn:
+        raise UnsupportedError(
+            f"a {type(self).__name__} has no operators: it stands for all its rows",
+            location=caller(),
+            hint="Calculate with columns, with_columns(total=col('price') * col('count')); put flows together with "
+            "join(other) or merge(other).",
+        )
+
+    __add__ = __radd__ = __sub__ = __mul__ = __truediv__ = __and__ = __rand__ = __or__ = __ror__ = _no_operator
+    __lt__ = __le__ = __gt__ = __ge__ = __rshift__ = __lshift__ = __neg__ = __invert__ = _no_operator
+
     def __len__(self) -> int:
         raise UnsupportedError(
             f"a {type(self).__name__} has no length: rows keep coming",

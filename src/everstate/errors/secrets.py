@@ -16,7 +16,7 @@ MASK: Final = "***"
 SHORTEST: Final = 8
 #: The secrets that this process was given, by name: what code that is loaded again refers to.
 _given: dict[str, str] = {}
-_WORDS: Final = r"passw(?:or)?d|passphrase|pwd|secret|token|credential|private|api_?key|signature"
+_WORDS: Final = r"passw(?:or)?d|passphrase|pwd|secret|token|credential|private|(?:api|access|account)[_-]?key|signature"
 _NAME: Final = re.compile(rf"{_WORDS}|(^|[_.-])(key|auth|pin|pass|sig)($|[_.-])", re.IGNORECASE)
 
 #: `https://user:password@host`. A port is no password, whatever follows it.
@@ -30,6 +30,12 @@ _PAIR: Final = re.compile(
     r"(?P<sign>=|%3[dD])(?P<quote>\\?['\"]?)(?!=)[^\s&;'\"\\]+",
     re.IGNORECASE,
 )
+#: `"password": "..."` and `password = '...'`, as documents and code have it.
+_ITEM: Final = re.compile(
+    rf"(?P<name>\b[\w.-]*(?:{_WORDS})[\w.-]*\\?['\"]?\s*[:=]\s*)(?P<quote>\\?['\"])(?:(?!(?P=quote)).)+",
+    re.IGNORECASE,
+)
+_PEM: Final = re.compile(r"(?P<name>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:(?!-----).)*", re.DOTALL)
 #: `Authorization: Bearer ...`, also where it stands in a dict.
 _HEADER: Final = re.compile(
     r"(?P<name>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?(?:basic|bearer|token|digest|apikey)?\s*)[^\s'\",}]+",
@@ -59,6 +65,9 @@ def masked(text: str) -> str:
         text = _USER.sub(lambda found: f"{found['scheme']}{_user(found)}@", text)
     if "=" in text or "%3" in text:
         text = _PAIR.sub(lambda found: f"{found['name']}{found['sign']}{found['quote']}{MASK}", text)
+    text = _ITEM.sub(lambda found: f"{found['name']}{found['quote']}{MASK}", text)
+    if "PRIVATE KEY" in text:
+        text = _PEM.sub(lambda found: f"{found['name']}{MASK}", text)
     if "uthorization" in text.lower():
         text = _HEADER.sub(lambda found: f"{found['name']}{MASK}", text)
     return _BEARER.sub(lambda found: f"{found['name']}{MASK}", text) if "earer" in text or "asic" in text else text

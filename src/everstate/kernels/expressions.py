@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 #: How the text of an expression shows a division, and a list.
 _DIVISION: Final = re.compile(r"\) (/|//|%|trunc_div) \(|sql_(div|rem)")
+#: The years 1 to 9999, in days since 1970.
+_DAYS: Final = (-719_162, 2_932_896)
+_PER_SECOND: Final = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _LISTS: Final = re.compile(
     r"list|arr\.|split|extract|find_many|ranges|spaces|repeat_by|json_decode|map\.", re.IGNORECASE
 )
@@ -40,9 +43,48 @@ def evaluate(
         The rows that did not fail, and the values of the expressions for them.
     """
     try:
-        return rows, select_rows(rows[user_columns(rows)], expressions)
+        found = rows, select_rows(rows[user_columns(rows)], expressions)
     except POLARS_ERRORS:
-        return _halved(rows, expressions, ledger, node)
+        found = _halved(rows, expressions, ledger, node)
+    return _within_years(*found, ledger, node)
+
+
+def _within_years(
+    rows: pl.DataFrame, values: pl.DataFrame, ledger: Ledger, node: Node
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Without the rows that got a time which Polars has and neither Python nor a topic can hold: dead letters."""
+    for name, kind in values.schema.items():
+        outside = _outside(pl.col(name), kind)
+        if outside is None:
+            continue
+        is_outside = values.select(outside.fill_null(value=False)).to_series()
+        if is_outside.any():
+            bad = rows.filter(is_outside)
+            shown = "a result" if name.startswith("$") else f"the result {name!r}"
+            ledger.dead(bad, [f"{shown} is outside the years 1 to 9999"] * bad.height, node)
+            rows, values = rows.filter(~is_outside), values.filter(~is_outside)
+    return rows, values
+
+
+def _outside(value: pl.Expr, kind: pl.DataType) -> pl.Expr | None:
+    """Whether a value has a time outside of the years that can be written; None if its type has no times."""
+    match kind:
+        case pl.Date():
+            return ~value.to_physical().is_between(*_DAYS)
+        case pl.Datetime():
+            of_day = 86_400 * _PER_SECOND[kind.time_unit]
+            # A zone of its own moves the ends by less than a day.
+            inner = 0 if kind.time_zone in (None, "UTC") else 1
+            return ~value.to_physical().is_between((_DAYS[0] + inner) * of_day, (_DAYS[1] + 1 - inner) * of_day - 1)
+        case pl.List() | pl.Array():
+            inside = _outside(pl.element(), cast("pl.DataType", kind.inner))
+            items = value.list if isinstance(kind, pl.List) else value.arr.to_list().list
+            return None if inside is None else items.eval(inside).list.any()
+        case pl.Struct():
+            fields = [(value.struct.field(field.name), cast("pl.DataType", field.dtype)) for field in kind.fields]
+            found = [part for inner, of in fields if (part := _outside(inner, of)) is not None]
+            return pl.any_horizontal(found) if found else None
+    return None
 
 
 def _halved(

@@ -120,6 +120,10 @@ def _absent_calls() -> list[Wrong]:
         ("table[condition]", UnsupportedError, lambda: orders()[col("amount") > 1]),
         ("table[column] = expression", UnsupportedError, lambda: orders().__setitem__("x", col("amount"))),
         ("length of a table", UnsupportedError, lambda: len(orders())),
+        ("sum of two tables", UnsupportedError, lambda: orders() + orders()),
+        ("two streams in a condition", UnsupportedError, lambda: events() & events()),
+        ("table that is compared with a number", UnsupportedError, lambda: orders() > 5),
+        ("opposite of a table", UnsupportedError, lambda: ~orders()),
         ("for row in a stream", UnsupportedError, lambda: list(events())),
     ]
 

@@ -38,6 +38,12 @@ SECRET = "hunter2"
         "403 for Bearer hunter2hunter2",
         "two: a://u:hunter2@h and b://v:hunter2@h",
         "client_secret=hunter2",
+        "{'password': 'hunter2'}",
+        '{"db_password": "hunter2", "host": "h"}',
+        "password = 'hunter2'",
+        "x-api-key=hunter2",
+        "AccountKey=hunter2;EndpointSuffix=x",
+        "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
     ],
 )
 def test_credentials_in_a_text_are_masked(text):
@@ -56,6 +62,10 @@ def test_credentials_in_a_text_are_masked(text):
         "topic 'orders' ends at 5",
         "file:///tmp/x",
         "a token is needed",
+        "col('password') == 'a'",
+        "{'password': str, 'token': int}",
+        "password == 'a'",
+        "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
         "key 'id': expected text",
         "https://host/path:with@sign".replace("@", "-"),
     ],

@@ -43,3 +43,33 @@ def test_expressions_of_a_service_do_not_depend_on_micro_batches(size):
                 driver.send("in", f"k{value}", {"a": value})
     thirds = select_rows(pl.DataFrame({"x": WHOLE}), [col("x") / 3])["x"].to_list()
     assert driver.table("out") == {f"k{value}": {"third": third} for value, third in zip(VALUES, thirds, strict=True)}
+
+
+LATEST = 253402300799
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pl.from_epoch("a"),
+        pl.from_epoch("a").dt.replace_time_zone("UTC"),
+        pl.from_epoch("a").dt.date(),
+        pl.concat_list(pl.from_epoch("a"), pl.lit(None)),
+        pl.concat_arr(pl.from_epoch("a")).arr.to_list(),
+        pl.struct(b=pl.struct(c=pl.from_epoch("a"))),
+    ],
+    ids=str,
+)
+def test_expression_with_a_time_that_cannot_be_written_is_a_dead_letter(expression):
+    app = es.Service("years")
+    rows = app.table("in", key="id", schema={"id": str, "a": int})
+    rows.select(x=expression).to("out")
+    driver = es.testing.Driver(app)
+    day = 86_400
+    with driver.batch():
+        for value in (0, LATEST - day, LATEST + day, -10 * LATEST, 10**15):
+            driver.send("in", str(value), {"a": value})
+    assert sorted(driver.table("out")) == ["0", str(LATEST - day)]
+    letters = driver.records("out.dlq")
+    assert {record.value["reason"] for record in letters} == {"the result 'x' is outside the years 1 to 9999"}
+    assert len(letters) == 3
