@@ -1,4 +1,4 @@
-"""What is written down has a number that says how: what a newer version has written is refused by name, not guessed."""
+"""What is written down has a number that says how, and an error says so where a newer version has written it."""
 
 from __future__ import annotations
 
