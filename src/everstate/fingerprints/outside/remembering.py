@@ -19,6 +19,21 @@ from everstate.fingerprints.code.slots import MISSING, Surroundings
 from everstate.fingerprints.code.sources import once
 from everstate.fingerprints.outside import meanings as known
 from everstate.fingerprints.outside import origins
+from everstate.fingerprints.outside.chains import (
+    PARTS,
+    chain,
+    changes,
+    expressions,
+    is_fresh,
+    is_of_class,
+    is_part,
+    keys_in,
+    looks_up,
+    measures,
+    told_apart,
+    upwards,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,10 +47,6 @@ _AGAIN: Final = frozenset({"add", "clear", "discard", "sort", "update"})
 _GROWING: Final = frozenset({"append", "appendleft", "extend", "extendleft", "insert"})
 _TAKING: Final = frozenset({"pop", "popitem", "popleft", "remove", "clear"})
 _CHANGING: Final = _AGAIN | _GROWING | _TAKING | {"reverse", "rotate", "setdefault", "subtract"}
-#: What gives a part of a container without copying it.
-_PARTS: Final = frozenset({"get", "setdefault"})
-#: Texts and tuples that tell apart what they are made of.
-_KEYS: Final = frozenset({"str", "repr", "tuple", "frozenset", "int"})
 _COMPUTED: Final = (ast.Call, ast.BinOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr)
 _DEPTH: Final = 4
 #: Functions of Python that change the list they are given.
@@ -71,7 +82,7 @@ class Remembering:
                 if store is not None:
                     yield part.lineno, ast.unparse(store)
             yield from self._rebound_to_inputs(part)
-            for held, key, given in _changes(part):
+            for held, key, given in changes(part):
                 store = self._store(held)
                 if store is not None and not self._is_same_everywhere(store, held, key, given, above):
                     yield part.lineno, ast.unparse(store)  # type: ignore[attr-defined]
@@ -101,17 +112,17 @@ class Remembering:
 
     def _store(self, node: ast.expr, depth: int = _DEPTH) -> ast.expr | None:
         """What outlives the call, of which an expression is a part, without its subscripts; None if it is fresh."""
-        place, names = _chain(node)
+        place, names = chain(node)
         root = place
         while isinstance(root, ast.Attribute):
             root = root.value
         if not isinstance(root, ast.Name):
-            return place if _is_of_class(place) else None
-        if root.id in self._defaults() or (self._owner() == root.id and (self.owners or _is_of_class(place))):
+            return place if is_of_class(place) else None
+        if root.id in self._defaults() or (self._owner() == root.id and (self.owners or is_of_class(place))):
             return place
         if root.id in self.meanings.usage.bound:
             given = self.meanings.usage.assigned.get(root.id, [])
-            found = [self._store(part, depth - 1) for part in given if depth and not _is_fresh(part)]
+            found = [self._store(part, depth - 1) for part in given if depth and not is_fresh(part)]
             return next((part for part in found if part is not None), None)
         thing = self.meanings.named(root.id)
         # A module of a package and what it has are looked at elsewhere; a plain value cannot be changed.
@@ -145,7 +156,7 @@ class Remembering:
         """What an expression stands for; of a part of a container, what it is a part of."""
         if isinstance(node, ast.Subscript):
             return self._things(node.value, depth)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PARTS:
             return self._things(node.func.value, depth)
         if isinstance(node, ast.Attribute):
             held = (known.attribute(thing, node.attr) for thing in self._things(node.value, depth))
@@ -173,14 +184,14 @@ class Remembering:
         inputs = self._inputs(given, frozenset(keys))
         if not inputs:
             return key is None or not self._inputs(key, frozenset())
-        covered = all(any(_is_part(name, of) for of in keys) for name in inputs)
+        covered = all(any(is_part(name, of) for of in keys) for name in inputs)
         computed = any(isinstance(part, _COMPUTED) for source in self._sources(given) for part in ast.walk(source))
         return covered and computed and self._is_looked_up(store, above)
 
     def _told_apart(self, key: ast.expr | None) -> set[str]:
-        found = _told_apart(key)
+        found = told_apart(key)
         given = self.meanings.usage.assigned.get(key.id, []) if isinstance(key, ast.Name) else []
-        return found | _told_apart(given[0]) if len(given) == 1 else found
+        return found | told_apart(given[0]) if len(given) == 1 else found
 
     def _sources(self, node: ast.expr) -> list[ast.expr]:
         return self.meanings.sources(node)
@@ -193,9 +204,9 @@ class Remembering:
             if asked in ast.unparse(source):
                 return True
             read = source
-            if isinstance(read, ast.Call) and isinstance(read.func, ast.Attribute) and read.func.attr in _PARTS:
+            if isinstance(read, ast.Call) and isinstance(read.func, ast.Attribute) and read.func.attr in PARTS:
                 read = read.func.value
-            if ast.unparse(_chain(read)[0]) == text:
+            if ast.unparse(chain(read)[0]) == text:
                 continue
             if any(
                 isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) == text for part in ast.walk(source)
@@ -219,15 +230,15 @@ class Remembering:
         waiting: list[ast.AST] = [node]
         while waiting:
             part = waiting.pop()
-            chain, root = _written(part)
+            chain, root = written(part)
             if root is None:
                 waiting.extend(ast.iter_child_nodes(part))
                 continue
-            waiting.extend(_keys_in(part))
+            waiting.extend(keys_in(part))
             if root in inside or root == self._owner() or root not in self.meanings.usage.bound:
                 continue
             given = self.meanings.usage.assigned.get(root)
-            if given and depth and not any(_is_part(chain, key) for key in keys):
+            if given and depth and not any(is_part(chain, key) for key in keys):
                 for source in given:
                     found |= self._inputs(source, keys, depth - 1)
             else:
@@ -238,7 +249,7 @@ class Remembering:
         """Whether all that a function does with a container is to look for keys in it."""
         text = ast.unparse(store)
         return all(
-            _looks_up(part, above)
+            looks_up(part, above)
             for part in ast.walk(self.node)
             if isinstance(part, (ast.Name, ast.Attribute)) and ast.unparse(part) == text
         )
@@ -246,7 +257,7 @@ class Remembering:
     def _is_eviction(self, held: ast.AST, store: ast.expr, above: dict[int, ast.AST]) -> bool:
         """Whether something is only taken out because there is too much."""
         return any(
-            isinstance(part, ast.If) and _measures(part.test, ast.unparse(store)) for part in _upwards(held, above)
+            isinstance(part, ast.If) and measures(part.test, ast.unparse(store)) for part in upwards(held, above)
         )
 
     def _grows(self, store: ast.expr, call: ast.Call, above: dict[int, ast.AST]) -> bool:
@@ -270,16 +281,9 @@ class Remembering:
             return False
         text = ast.unparse(store)
         return name not in _GROWING or not any(
-            isinstance(part, ast.If) and text in map(ast.unparse, _expressions(part.test))
-            for part in _upwards(call, above)
+            isinstance(part, ast.If) and text in map(ast.unparse, expressions(part.test))
+            for part in upwards(call, above)
         )
-
-
-#: What is new each time it is evaluated.
-_FRESH: Final = (
-    ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.BinOp,
-    ast.JoinedStr, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Lambda,
-)  # fmt: skip
 
 
 def _changed_by(called: FunctionType | BuiltinFunctionType) -> frozenset[str]:
@@ -297,12 +301,12 @@ def _changed_parameters(node: FunctionNode) -> frozenset[str]:
     names = {argument.arg for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]}
     found: set[ast.expr] = set()
     for part in ast.walk(node):
-        found |= {held for held, _, _ in _changes(part)}
+        found |= {held for held, _, _ in changes(part)}
         if isinstance(part, ast.AugAssign) and not isinstance(part.target, ast.Name):
             found.add(part.target)
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _CHANGING:
             found.add(part.func.value)
-    roots = (_written(_chain(held)[0])[1] for held in found)
+    roots = (written(chain(held)[0])[1] for held in found)
     return frozenset(root for root in roots if root in names)
 
 
@@ -314,130 +318,3 @@ def _arguments(called: FunctionType | BuiltinFunctionType, call: ast.Call) -> It
     if code is not None and called.__module__ not in _CHANGERS:
         names = list(code.co_varnames[: code.co_argcount])
     yield from zip(names, call.args, strict=False)
-
-
-def _changes(part: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None, ast.expr | None]]:
-    """What a statement changes of something: of what, under which key, and to what; None for what it takes away."""
-    given = part.value if isinstance(part, (ast.Assign, ast.AnnAssign)) else None
-    targets: list[ast.expr] = []
-    if isinstance(part, ast.Assign) or (isinstance(part, ast.AnnAssign) and given is not None):
-        targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-    elif isinstance(part, ast.Delete):
-        targets = part.targets
-    for target in targets:
-        for one in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
-            if isinstance(one, ast.Subscript):
-                yield one.value, one.slice, given
-            elif isinstance(one, ast.Attribute):
-                yield one, None, given
-
-
-def _chain(node: ast.expr) -> tuple[ast.expr, int]:
-    """What an expression is a part of, down to its first subscript, and how many attributes that has."""
-    place, names = node, 0
-    while True:
-        if isinstance(node, ast.Subscript):
-            node = place = node.value
-            names = 0
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARTS:
-            node = place = node.func.value
-            names = 0
-        elif isinstance(node, ast.Attribute):
-            node, names = node.value, names + 1
-        else:
-            return place, names
-
-
-def _written(part: ast.AST) -> tuple[str, str | None]:
-    """A name with the attributes and constant keys that are taken of it, as it is written, and the name."""
-    node: Any = part
-    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-        return _written(part.func.value)
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    if not isinstance(node, ast.Name) or isinstance(part, ast.Call):
-        return "", None
-    return ast.unparse(part), node.id
-
-
-def _keys_in(part: ast.AST) -> list[ast.AST]:
-    """What else stands in a chain: the keys of its subscripts, and the arguments of its call."""
-    found: list[ast.AST] = []
-    node: Any = part
-    if isinstance(part, ast.Call):
-        found += [*part.args, *(keyword.value for keyword in part.keywords)]
-        node = part.func.value if isinstance(part.func, ast.Attribute) else part.func
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        found += [node.slice] if isinstance(node, ast.Subscript) else []
-        node = node.value
-    return found
-
-
-def _told_apart(key: ast.expr | None) -> set[str]:
-    """What a key tells apart, as it is written."""
-    match key:
-        case ast.Name() | ast.Attribute() | ast.Subscript():
-            return {ast.unparse(key)}
-        case ast.Tuple(elts=parts):
-            return {name for part in parts for name in _told_apart(part)}
-        case ast.JoinedStr(values=parts):
-            plain = [part.value for part in parts if isinstance(part, ast.FormattedValue) and part.format_spec is None]
-            return {name for part in plain for name in _told_apart(part)}
-        case ast.Call(func=ast.Name(id=name), args=[part]) if name in _KEYS:
-            return _told_apart(part)
-        case ast.Call(func=ast.Attribute(value=part, attr="items")):
-            return _told_apart(part)
-        case _:
-            return set()
-
-
-def _is_part(name: str, of: str) -> bool:
-    return name == of or name.startswith((f"{of}.", f"{of}["))
-
-
-def _looks_up(part: ast.AST, above: dict[int, ast.AST]) -> bool:
-    parent = above.get(id(part))
-    match parent:
-        case ast.Subscript():
-            return parent.value is part
-        case ast.Attribute(attr="get" | "setdefault" | "clear" | "pop" | "popitem"):
-            return True
-        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[right]):
-            return right is part and isinstance(above.get(id(parent)), (ast.If, ast.IfExp, ast.UnaryOp))
-        case ast.Call(func=ast.Name(id="len" | "iter")):
-            return True
-        case ast.Global() | ast.Nonlocal() | ast.Delete():
-            return True
-        case _:
-            return False
-
-
-def _measures(test: ast.expr, text: str) -> bool:
-    return any(
-        isinstance(part, ast.Call)
-        and isinstance(part.func, ast.Name)
-        and part.func.id == "len"
-        and [ast.unparse(argument) for argument in part.args] == [text]
-        for part in ast.walk(test)
-    )
-
-
-def _expressions(test: ast.expr) -> Iterator[ast.expr]:
-    return (part for part in ast.walk(test) if isinstance(part, (ast.Name, ast.Attribute)))
-
-
-def _upwards(part: ast.AST, above: dict[int, ast.AST]) -> Iterator[ast.AST]:
-    while id(part) in above:
-        part = above[id(part)]
-        yield part
-
-
-def _is_fresh(node: ast.expr) -> bool:
-    """Whether an expression is new each time it is evaluated."""
-    return isinstance(node, _FRESH) or (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice))
-
-
-def _is_of_class(node: ast.expr) -> bool:
-    """Whether something is an attribute of a class, by way of a method of it."""
-    text = ast.unparse(node)
-    return text.startswith(("self.__class__.", "type(self).", "cls."))
