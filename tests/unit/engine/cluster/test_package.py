@@ -11,11 +11,11 @@ from everstate.engine.jvm.workers import SCRIPT
 def test_package_copy_is_what_python_there_imports(tmp_path):
     folder = shared_package(tmp_path)
     assert shared_package(tmp_path) == folder
+    assert {path.stat().st_mode & 0o077 for path in folder.rglob("*")} == {0}
     command = [str(folder / SCRIPT.name), "-c", "import everstate; print(everstate.__file__)"]
     environment = {**os.environ, "EVERSTATE_WORKER_PYTHON": sys.executable, "PYTHONPATH": "/nowhere:/spark/pyspark.zip"}
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(folder / "everstate" / "__init__.py")
-    assert {path.stat().st_mode & 0o077 for path in folder.rglob("*")} == {0}
 
 
 def test_package_script_without_its_python_says_so(tmp_path):
