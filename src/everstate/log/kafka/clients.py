@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -87,6 +88,13 @@ def _configuring() -> Iterator[None]:
             hint="Correct them: EVERSTATE_KAFKA_CONFIG names their file, EVERSTATE_KAFKA_SSL_CA_LOCATION and the like "
             "stand for single settings, and win.",
         ) from error
+
+
+def _is_known(host: str) -> bool:
+    try:
+        return bool(socket.getaddrinfo(host, None))
+    except OSError:
+        return False
 
 
 class _Quiet:
@@ -184,6 +192,8 @@ class Clients:
                 with _configuring():
                     admin = AdminClient(options)
                 self._require_answer(admin)
+                if not self._reached:
+                    self._require_hosts(admin)
                 self._admin, self._reached = admin, True
             return self._admin
 
@@ -205,6 +215,18 @@ class Clients:
             protocol = self._given.get("security.protocol", "PLAINTEXT").upper()
             hint = _OTHER_PROTOCOL.format(protocol=protocol) if _CLOSED in self._failed else error.hint
             raise LogUnavailableError(f"{what}: {self._failed}", hint=hint) from error
+
+    def _require_hosts(self, admin: AdminClient) -> None:
+        """Brokers say where they are: a client that knows none of these hosts would wait for them in vain."""
+        with naming(f"the brokers at {self.servers} do not say where they are"):
+            brokers = admin.list_topics(topic="__everstate", timeout=ASK_S).brokers.values()
+        if brokers and not any(_is_known(broker.host) for broker in brokers):
+            places = ", ".join(f"{broker.host}:{broker.port}" for broker in brokers)
+            raise LogUnavailableError(
+                f"the brokers at {self.servers} answer, and give {places} as their address, which is not known here",
+                hint="Have them give one that clients can reach (advertised.listeners in their settings), or make that "
+                "name known here.",
+            )
 
     def _ask(self, client: Any, topic: str, patience_s: float, what: str, *, about: str | None = None) -> None:
         """Have a client ask for a topic until it is answered; refused credentials are not worth asking again."""

@@ -143,10 +143,10 @@ _OTHER = "Disconnected: connection closed by peer: receive 0 after POLLIN"
 @pytest.mark.parametrize(
     ("lost", "reached", "waits", "reason", "cure"),
     [
-        (_GONE, False, 0.1, _GONE, "see that the brokers run"),
+        (_GONE, False, 0.1, _GONE, "that the brokers run"),
         (_OTHER, False, 0.1, _OTHER, "security.protocol, and this one's is SSL:"),
-        (_GONE, True, 0.4, _GONE, "see that the brokers run"),
-        (None, False, 0.4, "Failed to get metadata", "see that the brokers run"),
+        (_GONE, True, 0.4, _GONE, "that the brokers run"),
+        (None, False, 0.4, "Failed to get metadata", "that the brokers run"),
     ],
     ids=["refused", "another protocol", "was reached before", "silent"],
 )
@@ -162,3 +162,17 @@ def test_address_where_nobody_listens_is_named_with_the_reason_and_not_waited_fo
     assert caught.value.message == f"no broker at a:1 answers: {reason}"
     assert cure in caught.value.hint
     assert waits <= time.monotonic() - began < waits + 0.25
+
+
+@pytest.mark.parametrize(("hosts", "known"), [(["nowhere.invalid"], False), (["nowhere.invalid", "127.0.0.1"], True)])
+def test_brokers_that_give_an_address_that_is_not_known_here_are_named_with_it(hosts, known, monkeypatch):
+    brokers = {number: SimpleNamespace(host=host, port=9092) for number, host in enumerate(hosts)}
+    admin = SimpleNamespace(list_topics=lambda **_: SimpleNamespace(brokers=brokers))
+    monkeypatch.setattr(clients, "AdminClient", lambda _: admin)
+    made = Clients("a:1", ClientSettings({}))
+    if known:
+        assert made.admin() is admin
+    else:
+        with pytest.raises(LogUnavailableError, match=r"give nowhere\.invalid:9092 as their address") as caught:
+            made.admin()
+        assert "advertised.listeners" in caught.value.hint
