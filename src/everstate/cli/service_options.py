@@ -12,6 +12,9 @@ import typer
 from everstate.cli.completion import service_names
 from everstate.cli.log_option import require_log
 from everstate.cli.service_loading import is_left_out, load_service, read_config, service_name
+from everstate.dsl.config import ASKED
+from everstate.errors import ConfigurationError
+from everstate.errors.calls import suggestion
 from everstate.errors.secrets import MASK, is_secret, masked
 from everstate.generations.deploy.settings import choose_log
 
@@ -68,9 +71,19 @@ class ServiceOptions:
         """The service.
 
         Raises:
-            ConfigurationError: If there is no such service, or its configuration cannot be read.
+            ConfigurationError: If there is no such service, its configuration cannot be read, or `--set` names a
+                setting that nobody asks for.
         """
-        return load_service(file, service=self.service, config=read_config(self.config, self.assignments or []))
+        found = load_service(file, service=self.service, config=read_config(self.config, self.assignments or []))
+        for name in (assignment.partition("=")[0] for assignment in self.assignments or []):
+            # An earlier version that is still kept may need a secret which this one does without.
+            if name not in ASKED and not is_secret(name):
+                asked = f"It asks for: {', '.join(sorted(ASKED))}." if ASKED else "It asks for none."
+                raise ConfigurationError(
+                    f"service {found.name!r} does not ask for the setting {name!r}",
+                    hint=f"{suggestion(name, tuple(ASKED))}{asked}",
+                )
+        return found
 
     def typed(self, file: str | None) -> str:
         """The service with these options, for commands in hints; secrets are not repeated.

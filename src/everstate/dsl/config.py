@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: What `--set` and `--config` gave, while the user's file is loaded.
 OVERRIDES: Final[ContextVar[Mapping[str, object] | None]] = ContextVar("everstate_config", default=None)
 
+#: The names of all settings that this process has asked for.
+ASKED: Final[set[str]] = set()
+
 
 def lookup(name: str, default: str | float, location: Location | None) -> Any:
     """The value of a setting, of the default's type.
@@ -25,6 +28,7 @@ def lookup(name: str, default: str | float, location: Location | None) -> Any:
     Raises:
         ConfigurationError: If what was given is not of that type.
     """
+    ASKED.add(name)
     overrides = OVERRIDES.get() or {}
     variable = secrets.variable(name)
     if name in overrides:

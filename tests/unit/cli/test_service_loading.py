@@ -5,6 +5,8 @@ import sys
 import pytest
 
 from everstate.cli.service_loading import load_service, read_config
+from everstate.cli.service_options import ServiceOptions
+from everstate.dsl import config
 from everstate.errors import ConfigurationError, DefinitionError
 
 ONE = """
@@ -99,3 +101,17 @@ def test_read_config_what_is_no_assignment_is_refused(assignment):
 def test_read_config_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match=r"gone\.toml"):
         read_config(tmp_path / "gone.toml", [])
+
+
+def test_setting_that_the_service_does_not_ask_for_is_refused_with_the_nearest_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "ASKED", set())
+    monkeypatch.setattr("everstate.cli.service_options.ASKED", config.ASKED)
+    path = str(write(tmp_path, ONE))
+    assert ServiceOptions(assignments=["limit=5"]).load(path).settings == {"limit": 5}
+    with pytest.raises(ConfigurationError, match="service 'one' does not ask for the setting 'limt'") as caught:
+        ServiceOptions(assignments=["limt=5"]).load(path)
+    assert caught.value.hint == "Did you mean 'limit'? It asks for: limit."
+
+
+def test_secret_that_only_an_earlier_version_asks_for_may_be_given(tmp_path):
+    assert ServiceOptions(assignments=["api_token=12345678"]).load(str(write(tmp_path, ONE))).name == "one"
