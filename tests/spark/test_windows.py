@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 PARTITIONS = 3
 SIZE, GRACE = 60, 15
-TOPICS = ("chained", "updated", "final", "hopping", "sessions", "sliding", "totals", "fresh", "active")
+TOPICS = ("chained", "updated", "final", "hopping", "sessions", "merged", "sliding", "totals", "fresh", "active")
 
 
 def service(shards: int) -> es.Service:
@@ -30,6 +30,8 @@ def service(shards: int) -> es.Service:
     by_user.window(tumbling, emit="final", late_to="late").agg(all=es.collect("amount")).to("final")
     by_user.window(es.hopping("60ms", "20ms"), emit="final").reduce(_highest).to("hopping")
     by_user.window(es.session("7ms", grace="5ms"), keep="300ms").agg(n=es.count(), all=es.collect("id")).to("sessions")
+    sessions = by_user.window(es.session("7ms", grace="5ms"))
+    sessions.aggregate(lambda: 0, _counted, schema=int, merge=lambda a, b: a + b).to("merged")
     by_user.window(es.sliding("9ms"), emit="final").agg(total=col("amount").sum()).to("sliding")
     passed = clicks.filter(col("amount") > -1).to("passed")  # in it, shards follow one another
     passed.group_by("user").window(tumbling).agg(n=es.count(), total=col("amount").sum()).to("chained")
@@ -40,6 +42,10 @@ def service(shards: int) -> es.Service:
 
 def _highest(one: dict, other: dict) -> dict:
     return max(one, other, key=lambda row: (row["amount"], row["id"]))
+
+
+def _counted(count: int, row: dict) -> int:
+    return count + len(row["user"])
 
 
 def records(seed: int, count: int, now: int) -> list[tuple[int, bytes, bytes, int]]:
