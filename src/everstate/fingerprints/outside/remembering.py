@@ -75,8 +75,8 @@ class Remembering:
 
     def found(self) -> Iterator[tuple[int, str]]:
         """The lines in which it does, and the name of what is changed."""
-        above = {id(child): parent for parent in ast.walk(self.node) for child in ast.iter_child_nodes(parent)}
-        for part in ast.walk(self.node):
+        above = _parents(self.node)
+        for part in _acting(self.node):
             if isinstance(part, ast.AugAssign) and not isinstance(part.target, ast.Name):
                 store = self._store(part.target)
                 if store is not None:
@@ -85,7 +85,7 @@ class Remembering:
             for held, key, given in changes(part):
                 store = self._store(held)
                 if store is not None and not self._is_same_everywhere(store, held, key, given, above):
-                    yield part.lineno, ast.unparse(store)  # type: ignore[attr-defined]
+                    yield part.lineno, ast.unparse(store)
             if isinstance(part, ast.Call):
                 yield from self._given_away(part)
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _CHANGING:
@@ -284,6 +284,18 @@ class Remembering:
             isinstance(part, ast.If) and text in map(ast.unparse, expressions(part.test))
             for part in upwards(call, above)
         )
+
+
+@once
+def _acting(node: FunctionNode) -> list[ast.stmt | ast.expr]:
+    """The parts of a function that may change something."""
+    kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Delete, ast.Call)
+    return [part for part in ast.walk(node) if isinstance(part, kinds)]
+
+
+@once
+def _parents(node: FunctionNode) -> dict[int, ast.AST]:
+    return {id(child): parent for parent in ast.walk(node) for child in ast.iter_child_nodes(parent)}
 
 
 def _changed_by(called: FunctionType | BuiltinFunctionType) -> frozenset[str]:
