@@ -49,6 +49,11 @@ def forget() -> None:
         del sys.modules[name]
 
 
+@pytest.fixture(autouse=True)
+def without_bytecode(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # files change within the second that bytecode is dated by
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "site-packages"
