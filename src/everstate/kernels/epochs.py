@@ -75,6 +75,10 @@ def epochs(inputs: list[pl.DataFrame], shard: Shard) -> list[Epoch]:
             for part, none in zip(parts, nothing, strict=True)
         ]
         found.append(Epoch(rows, clock, reached))
+    if shard.frontier is not None and (reached is None or reached < shard.frontier):
+        # Time that was given beside the records and that the order log does not have, since the output did not read
+        # these topics then: what follows this step takes it for reached, so whatever is due by then must come now.
+        found.append(Epoch(nothing, shard.clock, shard.frontier))
     return found
 
 

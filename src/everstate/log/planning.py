@@ -241,7 +241,7 @@ class Planner:
     def _clocked(self, begin: Vector, end: Vector, now_ms: int) -> Vector:
         """With the clock, which never goes back; without records it moves now and then."""
         if not self._timing.clocked:
-            noted = self._noting and end != begin and now_ms
+            noted = self._noting and end != begin
             return {**end, CLOCK: {0: max(now_ms, vectors.clock_of(begin) or 0)}} if noted else end
         before = vectors.clock_of(begin)
         now = self._within({CLOCK: {0: max(now_ms, before or 0)}})[CLOCK][0]

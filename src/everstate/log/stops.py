@@ -175,13 +175,20 @@ class Stops(Sequence["Vector"]):
     def clocked(self) -> Stops:
         """With the wall clock of each: where none was recorded, it is when the batch was committed.
 
+        What was recorded is never changed: the log's clock may have been set back since, or be a different one.
+
         Example:
             >>> list(Stops.of([{"t": {0: 5}}, {"t": {0: 6}, "$clock": {0: 90}}], [70, 95]).clocked())
             [{'$clock': {0: 70}, 't': {0: 5}}, {'$clock': {0: 90}, 't': {0: 6}}]
+            >>> list(Stops.of([{"t": {0: 5}}, {"t": {0: 6}, "$clock": {0: 60}}], [70, 65]).clocked())
+            [{'$clock': {0: 60}, 't': {0: 5}}, {'$clock': {0: 60}, 't': {0: 6}}]
         """
         place = (CLOCK, 0)
         known = self.column(*place) if place in self.places else np.full(len(self), UNNAMED, np.int64)
-        clock = np.maximum.accumulate(np.where(known == UNNAMED, self.times, known))
+        lacking = known == UNNAMED
+        ahead = np.where(lacking, np.iinfo(np.int64).max, known)
+        least = np.minimum.accumulate(ahead[::-1])[::-1]
+        clock = np.maximum.accumulate(np.where(lacking, np.minimum(self.times, least), known))
         rest = [number for number, each in enumerate(self.places) if each != place]
         ends = np.column_stack([clock, self.ends[:, rest]]) if len(self) else np.empty((0, len(rest) + 1), np.int64)
         topics = tuple(sorted({*self.topics, CLOCK}))

@@ -39,3 +39,10 @@ def test_epochs_of_a_batch_that_repeats_several_have_the_rows_and_the_frontier_o
     found = epochs([rows((0, 2, 8), (1, 0, 3), (0, 0, 7), (0, 1, 7))], shard)
     assert [epoch.inputs[0].select(PART, OFF).rows() for epoch in found[:3]] == [[(0, 0), (0, 1)], [(1, 0)], [(0, 2)]]
     assert [epoch.frontier for epoch in found[1:3]] == [3, 3]
+
+
+def test_epochs_of_a_batch_that_was_given_a_time_which_is_not_recorded_end_with_that_time(shard):
+    shard.order = Order([], ["t"])
+    shard.marks, shard.frontier = mark(0, 0, 0, 1, 1), 21
+    found = epochs([rows((0, 0, 1))], shard)
+    assert [(epoch.inputs[0].height, epoch.frontier) for epoch in found] == [(1, 1), (0, 21)]

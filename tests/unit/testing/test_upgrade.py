@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import polars as pl
 import pytest
@@ -366,3 +367,64 @@ def test_plan_of_an_upgrade_shows_the_edited_text():
     assert (put_in.old, put_in.new) == ('col("n") >= 1', 'col("n") >= 2')
     (written,) = driver.upgrade(even()).plan.actions[0].differences
     assert written.edits[0].diff == ('-.filter(col("n") >= limit)', '+.filter(col("n") % 2 == 0)')
+
+
+def test_upgrade_to_a_source_whose_time_was_moved_fires_what_was_due_by_then():
+    def seen(row: dict[str, Any], ctx: es.Context) -> dict[str, Any]:
+        ctx.timer("over", at=ctx.time + 7)
+        return {"n": row["n"]}
+
+    def over(ctx: es.Context) -> dict[str, Any]:
+        return {"n": -1}
+
+    def service(*, processed: bool) -> es.Service:
+        app = es.Service("s")
+        rows = app.stream("rows", key="k", schema={"k": str, "n": int})
+        table = app.table("table", key="k", schema={"k": str, "n": int})
+        rows.to("copy")
+        if processed:
+            given = rows.process(seen, on_timer=over, schema={"n": int})
+            given.group_by("k").window(es.session("4ms", grace="6ms")).agg(n=col("n").sum()).to("out")
+        else:
+            table.to("out")
+        return app
+
+    driver = es.testing.Driver(service(processed=False), partitions=2)
+    driver.send("rows", "a", {"n": 1}, ts=1, partition=0)
+    driver.advance(21)
+    driver.upgrade(service(processed=True))
+    assert [row["n"] for row in driver.table("out").values()] == [1, -1]
+    driver.send("rows", "b", {"n": 5}, ts=38, partition=0)
+    assert [row["n"] for row in driver.table("out").values()] == [1, -1, 5]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["at once", "after a record"])
+def test_upgrade_of_what_has_come_to_go_by_the_clock_finds_the_clock_where_it_was(before):
+    def seen(row: dict[str, Any], ctx: es.Context) -> dict[str, Any]:
+        ctx.rows.append(row["n"])
+        ctx.timer("over", at=ctx.now + 5, clock="wall")
+        return {"rows": ctx.rows.get()}
+
+    def over(ctx: es.Context) -> None:
+        ctx.rows.clear()
+
+    def service(least: int, *, processed: bool = True) -> es.Service:
+        app = es.Service("s")
+        rows = app.stream("rows", key="k", schema={"k": str, "n": int}).filter(col("n") >= least)
+        if processed:
+            states = [es.list_("rows", int)]
+            given = rows.process(seen, on_timer=over, schema={"rows": list[int]}, states=states)
+            given.group_by("k").agg(all=es.collect("rows")).to("out")
+        else:
+            rows.group_by("k").agg(n=es.count()).to("out")
+        return app
+
+    driver = es.testing.Driver(service(0, processed=False))
+    if before:
+        driver.send("rows", "b", {"n": 5}, ts=3)
+    driver.upgrade(service(0))
+    driver.send("rows", "a", {"n": 1}, ts=51)
+    driver.advance(clock=14)
+    driver.send("rows", "a", {"n": 2}, ts=67)
+    assert driver.table("out")["a"] == {"all": [[1], [2]]}
+    assert driver.upgrade(service(-1)).records == []
