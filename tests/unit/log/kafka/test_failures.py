@@ -21,7 +21,7 @@ def raised(code, text):
         (KafkaError.MSG_SIZE_TOO_LARGE, "--topic some.topic --add-config max.message.bytes="),
         (KafkaError.RECORD_LIST_TOO_LARGE, "--topic some.topic --add-config max.message.bytes="),
         (KafkaError.INVALID_TIMESTAMP, "--topic some.topic --add-config message.timestamp.after.max.ms="),
-        (KafkaError.INVALID_RECORD, "no record without key"),
+        (KafkaError.INVALID_RECORD, "no record without a key"),
         (KafkaError.POLICY_VIOLATION, "the rules of the topic"),
     ],
 )

@@ -137,7 +137,7 @@ def test_append_upkeep_that_fails_is_told_and_the_records_stay(log, caplog):
     log.files()[0].write_bytes(b"damaged")
     for number in range(1, 40):
         log.send("events", (b"k", b"%d" % number))
-    assert "could not be tended" in caplog.text
+    assert "could not be tidied up" in caplog.text
     assert log.read("events", 0, 1)["value"].to_list() == [b"%d" % number for number in range(1, 40)]
 
 
