@@ -71,6 +71,6 @@ def test_clone_of_files_that_go_all_the_time_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "everstate.engine.checkpoint.clone.os.link", lambda *_: (_ for _ in ()).throw(FileNotFoundError("gone"))
     )
-    with pytest.raises(MigrationError, match="changed whenever it was copied"):
+    with pytest.raises(MigrationError, match="kept changing while it was being copied"):
         clone(source, tmp_path / "clone", {})
     assert not (tmp_path / "clone").exists()
