@@ -19,6 +19,10 @@ def service(window: es.Window, emit: Any) -> es.Service:
     kept.group_by("k").agg(most=col("n").max(), all=es.collect("n"), windows=es.count()).to("again")
     merged = rows.group_by("k").window(window, emit=emit, keep="10ms").agg(n=col("n").sum())
     merged.group_by("k").agg(most=col("n").max(), first=col("window_start").min()).to("merged")
+    opened = rows.group_by("k").window(window, emit=emit, keep="10ms")
+    merge = {"merge": lambda one, other: one + other} if window == es.session("4ms") else {}
+    folded = opened.aggregate(lambda: 0, lambda total, row: total + row["n"], schema=int, **merge)
+    folded.group_by("k").agg(most=col("value").max(), windows=es.count()).to("folded")
     return app
 
 
@@ -38,5 +42,6 @@ def test_window_that_comes_and_goes_in_one_batch_leaves_nothing_behind(window, e
             together.send("rows", key, {"n": number}, ts=ts)
     assert together.table("again") == singly.table("again")
     assert together.table("merged") == singly.table("merged")
+    assert together.table("folded") == singly.table("folded")
     assert set(singly.table("again")) <= {"a", "b", "c"}
     assert all(row["most"] <= 3 for row in singly.table("again").values())
