@@ -103,6 +103,6 @@ def test_schedules_of_many_kinds_of_steps_converge_and_never_publish_twice(block
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block", seeds(600, 150), ids=str)
+@pytest.mark.parametrize("block", seeds(300, 150), ids=str)
 def test_hundreds_of_schedules_of_many_kinds_of_steps_converge_and_never_publish_twice(block):
     played(block)
