@@ -25,7 +25,7 @@ def recut(chance: random.Random, sent: list[Sent]) -> list[Sent]:
     return [record._replace(ends_batch=record.topic[0] == "$" or chance.random() < 0.4) for record in sent]
 
 
-@examples(400, 25)
+@examples(60, 25)
 @given(st.integers(0, 10**9))
 def test_random_services_do_not_depend_on_shards_or_cuts_or_edits_that_mean_the_same(seed):
     chance = random.Random(seed)
