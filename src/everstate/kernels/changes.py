@@ -124,7 +124,7 @@ def then_removed(rows: pl.DataFrame, removed: pl.DataFrame) -> pl.DataFrame:
     """Changes of a table, and the end of some of the rows that they leave, as changes.
 
     An addition and its removal in one micro-batch are nothing: since retractions are applied before additions, what
-    took back a row that is not there yet would leave it there for ever.
+    took back a row that is not there yet would leave it there forever.
 
     Args:
         rows: At most one addition per key.
